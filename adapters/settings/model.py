@@ -1,0 +1,125 @@
+"""The shape of the configuration. Unknown keys are errors; every default works."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from domain.build.names import check_project_name
+from domain.build.project import Limits, Project
+from domain.errors import UnknownName
+from domain.money.usage import Price
+
+
+def _argv(value: Any) -> Any:
+    return tuple(shlex.split(value)) if isinstance(value, str) else value
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class TemporalSettings(_Section):
+    """``address`` names a server that is already there; empty means the embedded one on ``port``. 0 picks a free port."""
+
+    address: str = ""
+    namespace: str = "default"
+    task_queue: str = "mendwork"
+    port: int = Field(default=7233, ge=0, le=65535)
+    ui_port: int = Field(default=8233, ge=0, le=65535)
+    server: Path | None = None
+
+
+class Timeouts(_Section):
+    """Seconds after which a silent worker's work goes to another one."""
+
+    heartbeat: float = Field(default=5.0, ge=1.0)
+    sticky: float = Field(default=5.0, ge=1.0)
+
+
+class ModelSettings(_Section):
+    """One model. ``model`` is litellm's ``provider/name``; ``base_url`` any OpenAI-compatible server.
+
+    Keys come only from the environment: ``api_key_env`` names the variable (empty: the provider's usual one).
+    ``structured`` is whether the server takes a JSON schema as ``response_format``. Prices are USD per million tokens.
+    """
+
+    model: str = Field(min_length=1)
+    base_url: str = ""
+    api_key_env: str = ""
+    structured: bool = True
+    input_price: float | None = Field(default=None, ge=0)
+    output_price: float | None = Field(default=None, ge=0)
+
+    def price(self) -> Price | None:
+        """None where the configuration has no price; litellm's table is asked then."""
+        if self.input_price is None or self.output_price is None:
+            return None
+        return Price(
+            input_micros_per_million=round(self.input_price * 1_000_000),
+            output_micros_per_million=round(self.output_price * 1_000_000),
+        )
+
+
+class Roles(_Section):
+    """Chains of model names: the first is asked first, the next when it fails for good. Empty means every model."""
+
+    reasoning: tuple[str, ...] = ()
+    coding: tuple[str, ...] = ()
+
+
+class ProjectSettings(_Section):
+    """One project of the allowlist. ``repository`` is relative to the file that names it."""
+
+    repository: Path
+    branch: str = "main"
+    test: Annotated[tuple[str, ...], BeforeValidator(_argv), Field(min_length=1)]
+    toolchain: tuple[Path, ...] = ()
+    limits: Limits = Field(default_factory=Limits)
+
+
+class Settings(_Section):
+    """The whole configuration. ``root`` is the folder of ``mendwork.toml``; ``state`` what Mendwork keeps beside it."""
+
+    root: Path
+    temporal: TemporalSettings = Field(default_factory=TemporalSettings)
+    timeouts: Timeouts = Field(default_factory=Timeouts)
+    store: str = ""
+    models: dict[str, ModelSettings] = Field(default_factory=dict)
+    roles: Roles = Field(default_factory=Roles)
+    projects: dict[str, ProjectSettings] = Field(default_factory=dict)
+
+    @property
+    def state(self) -> Path:
+        """The folder for everything that Mendwork writes."""
+        return self.root / ".mendwork"
+
+    @property
+    def store_url(self) -> str:
+        """SQLAlchemy's URL of the store."""
+        return self.store or f"sqlite+aiosqlite:///{self.state / 'mendwork.db'}"
+
+    def chain(self, role: str) -> tuple[str, ...]:
+        """The model names of "reasoning" or "coding", in order. Raises UnknownName."""
+        names: tuple[str, ...] = getattr(self.roles, role) or tuple(self.models)
+        for name in names:
+            if name not in self.models:
+                raise UnknownName.among(f"model in roles.{role}", name, self.models)
+        return names
+
+    def allowlist(self) -> dict[str, Project]:
+        """The projects as the domain knows them. Raises InvalidName."""
+        return {
+            name: Project(
+                name=check_project_name(name),
+                repository=str((self.root / p.repository).resolve()),
+                branch=p.branch,
+                test=p.test,
+                toolchain=tuple(str((self.root / t).resolve()) for t in p.toolchain),
+                limits=p.limits,
+            )
+            for name, p in self.projects.items()
+        }

@@ -1,0 +1,139 @@
+"""One error tree, split by who can act. Class names are wire names: Temporal sees them as failure types.
+
+MendworkError
+├── Transient        try again: the same request may work in a moment
+│   ├── RateLimited, ProviderUnavailable, StoreUnavailable, ResourceShort, Overtaken
+├── Permanent        will never work as asked: the request, its answer or the configuration has to change
+│   ├── InvalidInput, UnknownName, InvalidName, InvalidPlan, InvalidChange, UnusableAnswer, TooLarge
+│   ├── ProviderRefused, RepositoryRefused, BranchTaken, IsolationMissing
+├── NeedsHuman       nothing automatic is left to try
+│   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted
+└── Defect           our bug, or corrupted state: stop loudly
+    ├── EventConflict, DigestMismatch, BlobMissing, KeyConflict
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class MendworkError(Exception):
+    """The base of all our errors. ``str(error)`` is one sentence for a person, without secrets or contents."""
+
+
+class Transient(MendworkError):
+    """The same request may work in a moment. ``retry_after`` is the wait in seconds that the other side asked for."""
+
+    def __init__(self, sentence: str, *, retry_after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.retry_after = retry_after
+
+
+class RateLimited(Transient):
+    """The provider said "later" (HTTP 429)."""
+
+
+class ProviderUnavailable(Transient):
+    """The provider failed, hung or cut the connection (HTTP 5xx, reset, timeout, empty answer)."""
+
+
+class StoreUnavailable(Transient):
+    """The database cannot be reached or is locked beyond the busy timeout."""
+
+
+class ResourceShort(Transient):
+    """This machine ran out of something: disk, memory, processes."""
+
+
+class Overtaken(Transient):
+    """A compare-and-set lost against another writer: look again before acting."""
+
+
+class Permanent(MendworkError):
+    """Will never work as asked."""
+
+
+class InvalidInput(Permanent):
+    """What a person or a start request gave is not usable; the sentence says which field and why."""
+
+
+class InvalidName(InvalidInput):
+    """A name that cannot be a git ref and a folder."""
+
+
+class UnknownName(InvalidInput):
+    """A name that is not known; the sentence lists the names that are."""
+
+    @classmethod
+    def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
+        """``kind`` is what was looked up, as in "project" or "model"."""
+        names = ", ".join(sorted(known)) or "none"
+        return cls(f"unknown {kind} {name!r}; known: {names}")
+
+
+class InvalidPlan(Permanent):
+    """A plan that is not a usable DAG of tasks."""
+
+
+class InvalidChange(Permanent):
+    """A change that cannot be applied to this tree; the reason goes back to the model."""
+
+
+class UnusableAnswer(Permanent):
+    """A model's answer that fits no schema, also after it was sent back."""
+
+
+class TooLarge(Permanent):
+    """Something is over a stated limit."""
+
+
+class ProviderRefused(Permanent):
+    """The provider will not serve this request: wrong key, content filter, context too long, unknown model."""
+
+
+class RepositoryRefused(Permanent):
+    """The user's repository cannot be used as configured."""
+
+
+class BranchTaken(RepositoryRefused):
+    """The result branch exists with commits that are not this build's."""
+
+
+class IsolationMissing(Permanent):
+    """The sandbox cannot isolate what the build demands; never silently weaker."""
+
+
+class NeedsHuman(MendworkError):
+    """Nothing automatic is left to try."""
+
+
+class BaseIsRed(NeedsHuman):
+    """The project's own tests fail, or do not exist, before any change."""
+
+
+class AttemptsExhausted(NeedsHuman):
+    """A task used all its attempts without a green run."""
+
+
+class ModelsExhausted(NeedsHuman):
+    """Every model of the role's chain failed."""
+
+
+class Defect(MendworkError):
+    """Our bug, or corrupted state."""
+
+
+class EventConflict(Defect):
+    """The same event key with another content."""
+
+
+class KeyConflict(Defect):
+    """The same logical attempt with another request."""
+
+
+class DigestMismatch(Defect):
+    """What was read back is not what was written."""
+
+
+class BlobMissing(Defect):
+    """A digest that the blob store does not hold."""

@@ -1,0 +1,124 @@
+"""Git, as the saga needs it: private mirrors, fresh checkouts, commits by compare-and-set, one landing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from domain.build.change import Change
+from domain.build.project import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeFile:
+    """One tracked file; ``kind`` is "file", "executable", "symlink" or "submodule"; ``size`` in bytes, 0 for submodules."""
+
+    path: str
+    size: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """``base`` is the parent; ``at`` the author and committer time, seconds since 1970 in UTC: same request, same SHA."""
+
+    project: str
+    build: str
+    base: str
+    change: Change
+    message: str
+    at: int
+    file_bytes: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A commit that waits for its gates. ``written`` maps each written path to the SHA-256 of its content as bytes
+    in a checkout; a deleted path maps to the empty string."""
+
+    commit: str
+    written: Mapping[str, str]
+
+
+class Mirrors(Protocol):
+    """The private bare repository per project, and the refs of its builds.
+
+    Every method may be repeated after a crash and then finds what it did before.
+    """
+
+    async def fetch_base(self, project: Project, *, build: str) -> str:
+        """Fetch the project's branch and pin it for ``build``; return its commit.
+
+        A build that is already pinned keeps its base, whatever the branch says now. Also refuses what would only fail
+        at the end: ``mendwork/<build>`` that exists, a branch named ``mendwork``. Raises RepositoryRefused, BranchTaken.
+        """
+        ...
+
+    async def head(self, project: str, *, build: str) -> str:
+        """The commit that the build's next task starts from. Raises RepositoryRefused when it has none."""
+        ...
+
+    async def advance(self, project: str, *, build: str, old: str, new: str) -> None:
+        """Move the build's head from ``old`` to ``new``; already at ``new`` is success. Raises Overtaken otherwise."""
+        ...
+
+    async def forget(self, project: str, *, build: str) -> None:
+        """Remove every ref of the build from the mirror. Nothing there is success."""
+        ...
+
+
+class Sources(Protocol):
+    """Reading commits of a mirror, without a checkout."""
+
+    async def files(self, project: str, commit: str) -> tuple[TreeFile, ...]:
+        """Every tracked file, sorted by path."""
+        ...
+
+    async def read(self, project: str, commit: str, path: str) -> bytes:
+        """A file's content, or a symlink's target. Raises InvalidInput when the commit has no such file."""
+        ...
+
+    async def diff(self, project: str, old: str, new: str) -> str:
+        """A unified diff as git prints it, with undecodable bytes replaced."""
+        ...
+
+
+class Workspaces(Protocol):
+    """Fresh folders with a commit's files, and commits made from changes."""
+
+    def checkout(self, project: str, commit: str, *, label: str) -> AbstractAsyncContextManager[Path]:
+        """A new folder under our own root that holds the commit's files and no ``.git``; removed on exit.
+
+        ``label`` names whose it is (saga, step, attempt), so that leftovers of a killed worker can be found and removed:
+        a folder of the same label is removed first.
+        """
+        ...
+
+    async def commit(self, request: CommitRequest) -> Candidate:
+        """Apply the change to ``base`` and commit it, pinned in the mirror; the build's head does not move.
+
+        Raises InvalidChange with a reason for the model: path outside the repository, inside ``.git``, through a symlink,
+        too large, too many, search text not found once, create of what exists, edit or delete of what does not, nothing
+        changed.
+        """
+        ...
+
+
+class Landing(Protocol):
+    """The only writes to the user's repository: one new branch, and its removal."""
+
+    async def land(self, project: Project, *, build: str, commit: str) -> str:
+        """Create ``mendwork/<build>`` at ``commit`` and return the branch's name; already there is success.
+
+        Runs none of the repository's hooks, filters or maintenance, and touches no other ref, no index and no file of
+        the working tree. Raises BranchTaken, RepositoryRefused.
+        """
+        ...
+
+    async def retract(self, project: Project, *, build: str, commit: str) -> bool:
+        """Remove the branch if it still points at ``commit``; return whether it is gone."""
+        ...
