@@ -1,0 +1,180 @@
+"""The composition root: settings → adapters → activities → one Temporal worker of one secret class.
+
+``python -m worker saga|workspace|model|sandbox``. One process per class: the model worker holds provider keys and sees
+no repository, the sandbox worker runs model-written code and holds no secret, the workspace worker renders prompts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adapters.settings import Settings, load_settings
+from domain.errors import InvalidInput, MendworkError, UnknownName
+
+if TYPE_CHECKING:
+    from temporalio.worker import Interceptor
+
+    from activities.intake import Engine
+
+GRACE_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one worker serves: its task queue's suffix, its activities and workflows, how many activities at once."""
+
+    suffix: str
+    activities: Sequence[Callable[..., Any]]
+    workflows: Sequence[type] = ()
+    slots: int = 20
+
+
+@asynccontextmanager
+async def saga_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
+    """Workflows, and the store's writer beside them."""
+    from activities.records import Records
+    from adapters.store import open_store
+    from workflows.build_saga import BuildSaga
+    from workflows.task_saga import TaskSaga
+
+    async with await open_store(settings.store_url) as store:
+        records = Records(events=store.events, undo=store.undo)
+        activities = [records.record_events, records.register_undo, records.close_undo]
+        yield Part(suffix="", activities=activities, workflows=[BuildSaga, TaskSaga])
+
+
+@asynccontextmanager
+async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
+    """Git, prompts and plans: no key, no model-written code runs here."""
+    from activities.changes import Changes
+    from activities.intake import Intake
+    from activities.landing import Landings
+    from activities.planning import Planning
+    from activities.prompts import Prompts
+    from adapters.blobs import open_blobs
+    from adapters.git import open_git
+    from adapters.prompts.jinja import JinjaPrompts
+
+    engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
+    intake = Intake(engine=engine, mirrors=git, blobs=blobs)
+    prompts = Prompts(engine=engine, sources=git, templates=JinjaPrompts(), blobs=blobs)
+    changes = Changes(engine=engine, workspaces=git, mirrors=git, sources=git, blobs=blobs)
+    landings = Landings(engine=engine, landing=git, mirrors=git, sources=git, blobs=blobs)
+    activities: list[Callable[..., Any]] = [intake.admit_build, intake.fetch_base]
+    activities += [prompts.render_plan_prompt, prompts.render_change_prompt, prompts.render_again_prompt]
+    activities += [Planning(blobs=blobs).check_plan, changes.apply_change, changes.advance_head]
+    activities += [landings.land_result, landings.retract_result, landings.forget_build]
+    yield Part(suffix="-workspace", activities=activities)
+
+
+@asynccontextmanager
+async def model_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
+    """The only part that knows provider keys."""
+    from activities.models import Models
+    from adapters.blobs import open_blobs
+    from adapters.models import open_model
+    from adapters.schemas import open_schemas
+    from adapters.store import open_store
+
+    schemas = open_schemas()
+    async with await open_store(settings.store_url) as store:
+        model = open_model(settings, environment=environment, schemas=schemas)
+        models = Models(model=model, schemas=schemas, calls=store.calls, blobs=open_blobs(settings.state))
+        yield Part(suffix="-model", activities=[models.call_model])
+
+
+@asynccontextmanager
+async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
+    """Model-written code runs from here, and nowhere else."""
+    from activities.gates import Gates
+    from adapters.blobs import open_blobs
+    from adapters.git import open_git
+    from adapters.sandbox import open_sandbox
+
+    gates = Gates(
+        engine=_engine(settings),
+        workspaces=open_git(settings.state),
+        sandbox=open_sandbox(),
+        blobs=open_blobs(settings.state),
+        folder=settings.state / "work",
+    )
+    yield Part(suffix="-sandbox", activities=[gates.run_gates], slots=2)
+
+
+PARTS: Mapping[str, Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Part]]] = {
+    "saga": saga_part,
+    "workspace": workspace_part,
+    "model": model_part,
+    "sandbox": sandbox_part,
+}
+
+
+async def run_worker(
+    name: str, settings: Settings, *, environment: Mapping[str, str], interceptors: Sequence[Interceptor] = ()
+) -> None:
+    """Serve one part until SIGTERM or SIGINT, then let running activities end within the grace."""
+    from temporalio.worker import Worker
+
+    from activities.beating import BeatingInterceptor
+    from adapters.temporal.connect import connect
+
+    if name not in PARTS:
+        raise UnknownName.among("worker", name, PARTS)
+    async with AsyncExitStack() as stack:
+        part = await stack.enter_async_context(PARTS[name](settings, environment))
+        worker = Worker(
+            await connect(settings, environment),
+            task_queue=settings.temporal.task_queue + part.suffix,
+            activities=part.activities,
+            workflows=part.workflows,
+            max_concurrent_activities=part.slots,
+            interceptors=[BeatingInterceptor(), *interceptors],
+            graceful_shutdown_timeout=timedelta(seconds=GRACE_SECONDS),
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.timeouts.sticky),
+        )
+        async with worker:
+            await _stop_signal()
+
+
+def _engine(settings: Settings) -> Engine:
+    from activities.intake import Engine
+
+    return Engine(
+        projects=settings.allowlist(),
+        reasoning=settings.chain("reasoning"),
+        coding=settings.chain("coding"),
+        heartbeat=settings.timeouts.heartbeat,
+    )
+
+
+async def _stop_signal() -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await stop.wait()
+
+
+def main(interceptors: Sequence[Interceptor] = ()) -> None:
+    """Run the worker that the one argument names."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        if len(sys.argv) != 2:
+            raise InvalidInput(f"usage: python -m worker {'|'.join(PARTS)}")
+        settings = load_settings(start=Path.cwd(), environment=os.environ)
+        asyncio.run(run_worker(sys.argv[1], settings, environment=os.environ, interceptors=interceptors))
+    except MendworkError as error:
+        sys.exit(f"mendwork worker: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
+from domain.build.change import path_problem
 from domain.build.names import is_task_id
 from domain.errors import InvalidPlan
+
+MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
-    """One task. ``id`` is lower-case kebab, ``files`` the repository paths it expects to touch, ``tests`` to satisfy."""
+    """One task. ``id`` is lower-case kebab; ``files`` are the paths it expects to touch, ``tests`` those to satisfy."""
 
     id: str
     title: str
@@ -37,23 +42,18 @@ class Plan:
 
 
 def problems(plan: Plan, *, max_tasks: int) -> tuple[str, ...]:
-    """Everything that makes a plan unusable, each as a sentence that a model can act on; empty means usable."""
-    found: list[str] = []
-    ids = [task.id for task in plan.tasks]
-    if not ids:
-        found.append("the plan has no task")
-    if len(ids) > max_tasks:
-        found.append(f"the plan has {len(ids)} tasks, at most {max_tasks} are allowed")
-    found += [
-        f"task id {i!r} is not lower-case letters, digits and dashes (at most 40)" for i in ids if not is_task_id(i)
-    ]
-    found += [f"task id {i!r} is used more than once" for i in sorted({i for i in ids if ids.count(i) > 1})]
+    """What makes a plan unusable, as at most twenty sentences that a model can act on; empty means usable."""
+    if not plan.tasks:
+        return ("the plan has no task",)
+    if len(plan.tasks) > max_tasks:
+        return (f"the plan has {len(plan.tasks)} tasks, at most {max_tasks} are allowed",)
+    counts = Counter(task.id for task in plan.tasks)
+    found = [f"task id {_short(i)} is used more than once" for i, count in counts.items() if count > 1]
     for task in plan.tasks:
-        found += [f"task {task.id!r} depends on {d!r}, which is no task" for d in task.depends_on if d not in ids]
-        if not task.instructions.strip():
-            found.append(f"task {task.id!r} has no instructions")
+        found += _task_problems(task, counts)
     found += _cycles(plan)
-    return tuple(found)
+    more = len(found) - MOST_PROBLEMS
+    return tuple(found) if more <= 0 else (*found[: MOST_PROBLEMS - 1], f"and {more + 1} more problems")
 
 
 def run_order(plan: Plan) -> tuple[str, ...]:
@@ -61,20 +61,42 @@ def run_order(plan: Plan) -> tuple[str, ...]:
 
     Raises InvalidPlan when the plan has a cycle.
     """
-    done: list[str] = []
+    done: dict[str, None] = {}
     waiting = list(plan.tasks)
     while waiting:
-        ready = next((t for t in waiting if set(t.depends_on) <= set(done)), None)
-        if ready is None:
-            raise InvalidPlan("the plan's dependencies have a cycle or name an unknown task")
-        done.append(ready.id)
+        ready = next((t for t in waiting if done.keys() >= set(t.depends_on)), None)
+        if ready is None or ready.id in done:
+            raise InvalidPlan("the plan has a cycle, an unknown dependency or the same task twice")
+        done[ready.id] = None
         waiting.remove(ready)
     return tuple(done)
+
+
+def _task_problems(task: PlannedTask, known: Container[str]) -> list[str]:
+    name = _short(task.id)
+    found = []
+    if not is_task_id(task.id):
+        found.append(f"task id {name} is not lower-case letters, digits and dashes (at most 40)")
+    if not task.title.strip():
+        found.append(f"task {name} has no title")
+    if not task.instructions.strip():
+        found.append(f"task {name} has no instructions")
+    found += [f"task {name} depends on {_short(d)}, which is no task" for d in task.depends_on if d not in known]
+    for path in (*task.files, *(test.split("::")[0] for test in task.tests)):
+        problem = path_problem(path.rstrip("/") or path)
+        if problem:
+            found.append(f"task {name} names the path {_short(path)}, which {problem}")
+    return found
 
 
 def _cycles(plan: Plan) -> list[str]:
     try:
         TopologicalSorter({t.id: t.depends_on for t in plan.tasks}).prepare()
     except CycleError as error:
-        return ["the dependencies have a cycle: " + " → ".join(str(step) for step in error.args[1])]
+        return ["the dependencies have a cycle: " + " → ".join(_short(str(step)) for step in error.args[1][:20])]
     return []
+
+
+def _short(text: str) -> str:
+    """Quoted and cut: it came from a model, and the sentence goes into a history."""
+    return repr(text[:80])

@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """``repository`` is an absolute path; ``test`` the test command as argv; ``runner`` pytest, unittest, node or other.
+    """``repository`` is an absolute path; ``test`` the test command as argv.
 
     ``toolchain`` are absolute folders that the sandbox binds read-only beside the system's; empty means the prefix of
     the interpreter that the test command resolves to.

@@ -1,0 +1,71 @@
+"""The outward steps of a build, and their compensations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from temporalio import activity
+
+from activities.intake import Engine
+from domain.ports.blobs import Blobs
+from domain.ports.workspace import Landing, Mirrors, Sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandInput:
+    """``commit`` becomes the result branch; ``base`` is what its diff is taken against."""
+
+    project: str
+    build: str
+    base: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """``branch`` in the user's repository; ``diff`` is a digest."""
+
+    branch: str
+    commit: str
+    diff: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensateInput:
+    """What a compensation needs; ``commit`` is "" where it does not matter."""
+
+    project: str
+    build: str
+    commit: str = ""
+
+
+class Landings:
+    """The only activities that write to a user's repository."""
+
+    def __init__(self, *, engine: Engine, landing: Landing, mirrors: Mirrors, sources: Sources, blobs: Blobs) -> None:
+        self._engine = engine
+        self._landing = landing
+        self._mirrors = mirrors
+        self._sources = sources
+        self._blobs = blobs
+
+    @activity.defn
+    async def land_result(self, request: LandInput) -> Landed:
+        """Create the result branch; already there is success. Raises BranchTaken, RepositoryRefused."""
+        diff = await self._sources.diff(request.project, request.base, request.commit)
+        digest = await self._blobs.put(diff.encode())
+        project = self._engine.project(request.project)
+        branch = await self._landing.land(project, build=request.build, commit=request.commit)
+        return Landed(branch=branch, commit=request.commit, diff=digest)
+
+    @activity.defn
+    async def retract_result(self, request: CompensateInput) -> bool:
+        """Compensation of ``land_result``: whether the branch is gone."""
+        project = self._engine.project(request.project)
+        return await self._landing.retract(project, build=request.build, commit=request.commit)
+
+    @activity.defn
+    async def forget_build(self, request: CompensateInput) -> bool:
+        """Compensation of ``fetch_base`` and of all commits: the build's refs leave the mirror."""
+        await self._mirrors.forget(self._engine.project(request.project).name, build=request.build)
+        return True

@@ -1,0 +1,90 @@
+"""The commands. Each imports what it needs when it runs, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="mendwork",
+    help="Build software with language models, and recover from what goes wrong.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
+Build = Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.")]
+
+
+@app.command()
+def dev() -> None:
+    """Run Temporal's development server and all workers until Ctrl-C."""
+    import os
+
+    from adapters.cli import dev as command
+    from adapters.cli.session import run
+
+    run(lambda settings: command.run_dev(settings, environment=os.environ))
+
+
+@app.command()
+def build(
+    spec: Annotated[str, typer.Argument(help="A file with the feature's specification, or - for standard input.")],
+    project: Annotated[str, typer.Option(help="A project of mendwork.toml; not needed where there is one.")] = "",
+    title: Annotated[str, typer.Option(help="One line; the spec's first by default.")] = "",
+    detach: Annotated[bool, typer.Option("--detach", help="Print the build's name and come back at once.")] = False,
+    allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
+    json: Json = False,
+) -> None:
+    """Start a build and follow it. Ctrl-C detaches and leaves it running."""
+    from adapters.cli import build as command
+    from adapters.cli.session import run
+
+    asked = command.Asked(
+        spec=spec, project=project, title=title, detach=detach, json=json, allow_missing=allow_missing
+    )
+    run(lambda settings: command.start(settings, asked))
+
+
+@app.command()
+def watch(build: Build, json: Json = False) -> None:
+    """Follow a build to its end; its exit code is the build's."""
+    from adapters.cli import build as command
+    from adapters.cli.session import run
+
+    run(lambda settings: command.watch(settings, build, json=json))
+
+
+@app.command()
+def status(
+    build: Annotated[str, typer.Argument(help="A build's name; without it, the newest builds.")] = "",
+    project: Annotated[str, typer.Option(help="Only builds of this project.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many builds.")] = 20,
+    json: Json = False,
+) -> None:
+    """Show builds from the store, also when no worker answers."""
+    from adapters.cli import status as command
+    from adapters.cli.session import run
+
+    if build:
+        run(lambda settings: command.one(settings, build, json=json))
+    run(lambda settings: command.many(settings, project=project, limit=limit, json=json))
+
+
+@app.command()
+def show(
+    build: Build,
+    task: Annotated[str, typer.Option(help="One task of the plan.")] = "",
+    attempt: Annotated[int, typer.Option(min=0, help="One attempt of the task; its last by default.")] = 0,
+    diff: Annotated[bool, typer.Option("--diff", help="The change as a unified diff.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="What the tests printed.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what a build did: its tasks, attempts and faults, a diff or a test log."""
+    from adapters.cli import show as command
+    from adapters.cli.session import run
+
+    wanted = command.Wanted(build=build, task=task, attempt=attempt, diff=diff, log=log, json=json)
+    run(lambda settings: command.show(settings, wanted))

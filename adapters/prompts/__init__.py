@@ -1,0 +1,3 @@
+"""Prompt templates by engine."""
+
+REGISTRY = {"jinja": "adapters.prompts.jinja:JinjaPrompts"}

@@ -1,0 +1,103 @@
+"""One question to a chain of models: the next model, or the answer sent back, as ``domain.recovery.asking`` decides."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+
+from workflows.faults import faults_of
+from workflows.policies import MODEL, WORKSPACE, Effects
+from workflows.recorder import Recorder
+
+with workflow.unsafe.imports_passed_through():
+    from activities.models import CalledModel, CallModelInput, Models
+    from activities.prompts import Prompts, RenderAgainInput
+    from domain.errors import ModelsExhausted
+    from domain.ports.language_model import CallKey
+    from domain.recovery.asking import Asking, next_asking
+    from domain.recovery.fault import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """``prompt`` is a digest; ``chain`` the models to ask in order; ``schema_name`` the domain class to answer with."""
+
+    build: str
+    step: str
+    attempt: int
+    prompt: str
+    schema_name: str
+    chain: tuple[str, ...]
+    output_tokens: int
+    seconds: float
+
+
+async def ask(question: Question, *, effects: Effects, recorder: Recorder) -> CalledModel:
+    """An answer that fits its schema. Raises ModelsExhausted, with the last fault, when no model gave one."""
+    now: Asking | None = Asking()
+    prompt, last = question.prompt, ""
+    while now is not None:
+        model = question.chain[now.model]
+        try:
+            called = await effects.run(MODEL, Models.call_model, _call(question, now, prompt), summary=model)
+        except ActivityError as error:
+            faults = faults_of(error)
+            _note_failure(recorder, question, now, faults)
+            last, now = faults[-1].sentence, next_asking(now, "failed", chain_length=len(question.chain))
+            prompt = question.prompt
+            continue
+        _note_answer(recorder, question, now, called)
+        if called.value:
+            return called
+        last = f"{model} answered {question.schema_name} so that it does not fit: {called.problems[0]}"
+        now = next_asking(now, "unfit", chain_length=len(question.chain))
+        prompt = question.prompt if now is None or not now.sent_back else await _sent_back(effects, prompt, called)
+    raise ModelsExhausted(f"no model of the chain ({', '.join(question.chain)}) gave a usable answer; the last: {last}")
+
+
+async def _sent_back(effects: Effects, prompt: str, called: CalledModel) -> str:
+    request = RenderAgainInput(prompt=prompt, answer=called.answer, problems=called.problems)
+    return (await effects.run(WORKSPACE, Prompts.render_again_prompt, request)).prompt
+
+
+def _call(question: Question, now: Asking, prompt: str) -> CallModelInput:
+    saga = workflow.info().workflow_id
+    return CallModelInput(
+        key=CallKey(saga=saga, step=question.step, attempt=question.attempt, turn=now.turn),
+        build=question.build,
+        model=question.chain[now.model],
+        prompt=prompt,
+        schema_name=question.schema_name,
+        output_tokens=question.output_tokens,
+        seconds=question.seconds,
+    )
+
+
+def _note_answer(recorder: Recorder, question: Question, now: Asking, called: CalledModel) -> None:
+    recorder.note(
+        "call.answered",
+        attempt=question.attempt,
+        step=question.step,
+        turn=now.turn,
+        model=called.model,
+        prompt=question.prompt,
+        answer=called.answer,
+        value=called.value,
+        problems=list(called.problems),
+        usage=asdict(called.usage),
+        faults=list(called.faults),
+    )
+
+
+def _note_failure(recorder: Recorder, question: Question, now: Asking, faults: tuple[Fault, ...]) -> None:
+    recorder.note(
+        "call.failed",
+        attempt=question.attempt,
+        step=question.step,
+        turn=now.turn,
+        model=question.chain[now.model],
+        prompt=question.prompt,
+        faults=[asdict(fault) for fault in faults],
+    )

@@ -1,0 +1,85 @@
+"""Timeouts and retries: the only place with such numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
+
+Request = TypeVar("Request")
+Result = TypeVar("Result")
+
+DEFAULT_HEARTBEAT = timedelta(seconds=5)
+WORKFLOW_TASK = timedelta(seconds=5)
+"""How long a workflow task of a killed worker blocks its saga."""
+
+LOST_WORKERS = 20
+"""How often an activity starts afresh when its last try was lost with its worker: that is no verdict on the work, so it
+does not use up the work's tries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """``queue`` is the suffix of the task queue, ``tries`` the bound for transient faults of one request."""
+
+    queue: str
+    seconds: float
+    tries: int
+    retry_seconds: float = 60.0
+
+
+STORE = Policy(queue="", seconds=60, tries=0, retry_seconds=86_400)
+"""The log has to be written: a store that is down pauses the saga for up to a day rather than failing it."""
+WORKSPACE = Policy(queue="-workspace", seconds=300, tries=3)
+MODEL = Policy(queue="-model", seconds=900, tries=3)
+SANDBOX = Policy(queue="-sandbox", seconds=3_600, tries=3)
+
+
+class Effects:
+    """Runs activities, each by the policy of its kind, with one heartbeat timeout for all."""
+
+    def __init__(self, *, heartbeat: timedelta = DEFAULT_HEARTBEAT) -> None:
+        self._heartbeat = heartbeat
+        self._base = workflow.info().task_queue
+
+    async def run(
+        self,
+        policy: Policy,
+        method: Callable[[Any, Request], Awaitable[Result]],
+        request: Request,
+        *,
+        summary: str | None = None,
+    ) -> Result:
+        """The activity's result. Raises ActivityError when its tries are used up or it failed for good."""
+        for lost in range(LOST_WORKERS + 1):
+            try:
+                return await self._once(policy, method, request, summary)
+            except ActivityError as error:
+                if lost == LOST_WORKERS or not _worker_lost(error):
+                    raise
+        raise AssertionError("unreachable: the last round returns or raises")
+
+    async def _once(
+        self, policy: Policy, method: Callable[[Any, Request], Awaitable[Result]], request: Request, summary: str | None
+    ) -> Result:
+        return await workflow.execute_activity_method(
+            method,
+            request,
+            task_queue=self._base + policy.queue,
+            start_to_close_timeout=timedelta(seconds=policy.seconds),
+            schedule_to_close_timeout=timedelta(seconds=policy.retry_seconds) if policy.tries == 0 else None,
+            heartbeat_timeout=self._heartbeat,
+            retry_policy=RetryPolicy(maximum_attempts=policy.tries, maximum_interval=timedelta(seconds=60)),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=summary,
+        )
+
+
+def _worker_lost(error: ActivityError) -> bool:
+    cause = error.cause
+    return isinstance(cause, TimeoutError) and cause.type == TimeoutType.HEARTBEAT
