@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from temporalio.worker import Interceptor
 
     from activities.intake import Engine
+    from adapters.models.endpoint import Endpoint
 
 GRACE_SECONDS = 5
 
@@ -49,7 +50,7 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
 
     async with await open_store(settings.store_url) as store:
         records = Records(events=store.events, undo=store.undo)
-        activities = [records.record_events, records.register_undo, records.close_undo]
+        activities: list[Callable[..., Any]] = [records.record_events, records.register_undo, records.close_undo]
         yield Part(suffix="", activities=activities, workflows=[BuildSaga, TaskSaga])
 
 
@@ -62,14 +63,15 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     from activities.planning import Planning
     from activities.prompts import Prompts
     from adapters.blobs import open_blobs
-    from adapters.git import open_git
+    from adapters.git.adapter import open_git
     from adapters.prompts.jinja import JinjaPrompts
 
     engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
-    intake = Intake(engine=engine, mirrors=git, blobs=blobs)
-    prompts = Prompts(engine=engine, sources=git, templates=JinjaPrompts(), blobs=blobs)
-    changes = Changes(engine=engine, workspaces=git, mirrors=git, sources=git, blobs=blobs)
-    landings = Landings(engine=engine, landing=git, mirrors=git, sources=git, blobs=blobs)
+    mirrors, sources = git.mirrors, git.sources
+    intake = Intake(engine=engine, mirrors=mirrors, blobs=blobs)
+    prompts = Prompts(engine=engine, sources=sources, templates=JinjaPrompts(), blobs=blobs)
+    changes = Changes(engine=engine, workspaces=git.workspaces, mirrors=mirrors, sources=sources, blobs=blobs)
+    landings = Landings(engine=engine, landing=git.landing, mirrors=mirrors, sources=sources, blobs=blobs)
     activities: list[Callable[..., Any]] = [intake.admit_build, intake.fetch_base]
     activities += [prompts.render_plan_prompt, prompts.render_change_prompt, prompts.render_again_prompt]
     activities += [Planning(blobs=blobs).check_plan, changes.apply_change, changes.advance_head]
@@ -88,7 +90,7 @@ async def model_part(settings: Settings, environment: Mapping[str, str]) -> Asyn
 
     schemas = open_schemas()
     async with await open_store(settings.store_url) as store:
-        model = open_model(settings, environment=environment, schemas=schemas)
+        model = open_model(_endpoints(settings, environment), schemas=schemas)
         models = Models(model=model, schemas=schemas, calls=store.calls, blobs=open_blobs(settings.state))
         yield Part(suffix="-model", activities=[models.call_model])
 
@@ -98,12 +100,12 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     """Model-written code runs from here, and nowhere else."""
     from activities.gates import Gates
     from adapters.blobs import open_blobs
-    from adapters.git import open_git
+    from adapters.git.adapter import open_git
     from adapters.sandbox import open_sandbox
 
     gates = Gates(
         engine=_engine(settings),
-        workspaces=open_git(settings.state),
+        workspaces=open_git(settings.state).workspaces,
         sandbox=open_sandbox(),
         blobs=open_blobs(settings.state),
         folder=settings.state / "work",
@@ -155,6 +157,23 @@ def _engine(settings: Settings) -> Engine:
         coding=settings.chain("coding"),
         heartbeat=settings.timeouts.heartbeat,
     )
+
+
+def _endpoints(settings: Settings, environment: Mapping[str, str]) -> dict[str, Endpoint]:
+    from adapters.models.endpoint import Endpoint
+
+    return {
+        name: Endpoint(
+            name=name,
+            model=model.model,
+            base_url=model.base_url,
+            api_key=environment.get(model.api_key_env, "") if model.api_key_env else "",
+            key_name=model.api_key_env,
+            structured=model.structured,
+            price=model.price(),
+        )
+        for name, model in settings.models.items()
+    }
 
 
 async def _stop_signal() -> None:

@@ -67,16 +67,13 @@ class BuildSaga:
         self._undo = Compensations(effects=self._effects, build=self._build)
         try:
             return await self._phases(self._request)
-        except (ActivityError, ChildWorkflowError, MendworkError) as error:
+        except (ActivityError, ChildWorkflowError, MendworkError, asyncio.CancelledError) as error:
             if is_cancelled_exception(error):
                 await self._compensate("aborted", "it was cancelled", fault="Cancelled")
                 raise
             fault = last_fault(error)
             await self._compensate("failed", fault.sentence, fault=fault.kind)
             raise failure(fault) from error
-        except asyncio.CancelledError:
-            await self._compensate("aborted", "it was cancelled", fault="Cancelled")
-            raise
 
     @workflow.query(description="The phase, the status and each task's status.")
     def state(self) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError, TimeoutError
 
-from domain.errors import MendworkError
-from domain.recovery.fault import Fault
+with workflow.unsafe.imports_passed_through():
+    from domain.errors import MendworkError
+    from domain.recovery.fault import Fault
 
 LOST = "WorkerLost"
 

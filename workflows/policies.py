@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
+from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType, is_cancelled_exception
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
@@ -55,11 +56,16 @@ class Effects:
         *,
         summary: str | None = None,
     ) -> Result:
-        """The activity's result. Raises ActivityError when its tries are used up or it failed for good."""
+        """The activity's result. Raises ActivityError when its tries are used up or it failed for good.
+
+        A cancelled activity raises CancelledError: it is no failure, and nothing may be tried instead.
+        """
         for lost in range(LOST_WORKERS + 1):
             try:
                 return await self._once(policy, method, request, summary)
             except ActivityError as error:
+                if is_cancelled_exception(error):
+                    raise asyncio.CancelledError from error
                 if lost == LOST_WORKERS or not _worker_lost(error):
                     raise
         raise AssertionError("unreachable: the last round returns or raises")

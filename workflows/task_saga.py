@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from workflows.asking import Question, ask
 from workflows.faults import failure, last_fault
@@ -52,7 +53,10 @@ class TaskSaga:
         self._recorder.note("task.started", base=self._request.base)
         try:
             outcome = await self._attempts()
-        except (ActivityError, MendworkError) as error:
+        except (ActivityError, MendworkError, asyncio.CancelledError) as error:
+            if is_cancelled_exception(error):
+                await self._end("aborted", sentence="it was cancelled")
+                raise
             fault = last_fault(error)
             await self._end("failed", sentence=fault.sentence, fault=fault.kind)
             raise failure(fault) from error

@@ -24,8 +24,7 @@ from domain.errors import InvalidInput, Transient, UnknownName
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from adapters.store import Store
-    from domain.ports.store import Event
+    from domain.ports.store import Event, Store
 
 POLL_SECONDS = 0.2
 

@@ -15,8 +15,7 @@ from domain.errors import UnknownName
 from domain.money.usage import dollars
 
 if TYPE_CHECKING:
-    from adapters.store import Store
-    from domain.ports.store import BuildRow, CallTry
+    from domain.ports.store import BuildRow, CallTry, Store
 
 
 async def many(settings: Settings, *, project: str, limit: int, json: bool) -> int:

@@ -1,0 +1,174 @@
+"""An outside world for sagas: every activity by its wire name, with the behaviour that a scenario gives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.changes import AdvanceHeadInput, AppliedChange, ApplyChangeInput
+from activities.gates import GateReport, RunGatesInput
+from activities.intake import AdmitBuildInput, AdmittedBuild, FetchBaseInput
+from activities.landing import CompensateInput, Landed, LandInput
+from activities.models import CalledModel, CallModelInput
+from activities.planning import CheckedPlan, CheckPlanInput, TaskBrief
+from activities.prompts import RenderAgainInput, RenderChangeInput, RenderedPrompt, RenderPlanInput
+from activities.records import CloseUndoInput, RecordEventsInput, RegisterUndoInput
+from domain.build.project import Limits
+from domain.money.usage import Usage
+from domain.ports.store import Event
+
+GREEN = GateReport(green=True, reason="3 tests passed", ran=3, log="log", report="", seconds=0.1)
+RED = GateReport(green=False, reason="1 of 3 tests failed", ran=3, log="log", report="trimmed", seconds=0.1)
+USAGE = Usage(input_tokens=10, output_tokens=5, cost_micros=42)
+TASKS = (
+    TaskBrief(id="store", title="Storage", depends_on=()),
+    TaskBrief(id="api", title="API", depends_on=("store",)),
+)
+
+
+def refuse(kind: str, sentence: str) -> ApplicationError:
+    """A failure as an activity of ours raises it for good."""
+    return ApplicationError(sentence, type=kind, non_retryable=True)
+
+
+def fits(call: CallModelInput) -> CalledModel:
+    """An answer that fits its schema."""
+    name = f"{call.key.step}-{call.key.attempt}"
+    return CalledModel(model=call.model, answer="raw", value=name, problems=(), usage=USAGE, faults=())
+
+
+def unfit(call: CallModelInput) -> CalledModel:
+    """An answer that does not."""
+    return CalledModel(model=call.model, answer="raw", value="", problems=("no JSON",), usage=USAGE, faults=())
+
+
+@dataclass
+class World:
+    """What the activities did, in order, and how they behave; a scenario replaces what it is about."""
+
+    model: Callable[[CallModelInput], CalledModel] = fits
+    check: Callable[[CheckPlanInput], CheckedPlan] = lambda _: CheckedPlan(tasks=TASKS, problems=())
+    apply: Callable[[ApplyChangeInput], None] = lambda _: None
+    gates: Callable[[RunGatesInput], GateReport] = lambda _: GREEN
+    land: Callable[[LandInput], None] = lambda _: None
+    forget: Callable[[CompensateInput], bool] = lambda _: True
+    limits: Limits = field(default_factory=Limits)
+    coding: tuple[str, ...] = ("coder", "second")
+    hold: asyncio.Event | None = None
+    holding: asyncio.Event = field(default_factory=asyncio.Event)
+    done: list[tuple[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def of(self, name: str) -> list[Any]:
+        """The requests of one activity, in order."""
+        return [request for done, request in self.done if done == name]
+
+    def kinds(self) -> list[str]:
+        """The kinds of the recorded events, in order."""
+        return [event.kind for event in self.events]
+
+    def activities(self) -> list[Callable[..., Any]]:
+        """All of them, for one worker."""
+        return [getattr(self, name) for name in dir(self) if name.startswith("do_")]
+
+    @activity.defn(name="admit_build")
+    async def do_admit_build(self, request: AdmitBuildInput) -> AdmittedBuild:
+        self.done.append(("admit_build", request))
+        if request.project == "nowhere":
+            raise refuse("UnknownName", "unknown project 'nowhere'; known: notes")
+        return AdmittedBuild(
+            project="notes", spec="spec", limits=self.limits, reasoning=("planner",), coding=self.coding, heartbeat=2.0
+        )
+
+    @activity.defn(name="fetch_base")
+    async def do_fetch_base(self, request: FetchBaseInput) -> str:
+        self.done.append(("fetch_base", request))
+        return "c0"
+
+    @activity.defn(name="render_plan_prompt")
+    async def do_render_plan(self, request: RenderPlanInput) -> RenderedPrompt:
+        self.done.append(("render_plan_prompt", request))
+        return RenderedPrompt(prompt="plan-prompt", size=1)
+
+    @activity.defn(name="render_change_prompt")
+    async def do_render_change(self, request: RenderChangeInput) -> RenderedPrompt:
+        self.done.append(("render_change_prompt", request))
+        return RenderedPrompt(prompt="change-prompt", size=1)
+
+    @activity.defn(name="render_again_prompt")
+    async def do_render_again(self, request: RenderAgainInput) -> RenderedPrompt:
+        self.done.append(("render_again_prompt", request))
+        return RenderedPrompt(prompt=f"{request.prompt}-again", size=1)
+
+    @activity.defn(name="call_model")
+    async def do_call_model(self, request: CallModelInput) -> CalledModel:
+        self.done.append(("call_model", request))
+        if self.hold is not None and request.key.step == "change":
+            await self._held()
+        return self.model(request)
+
+    @activity.defn(name="check_plan")
+    async def do_check_plan(self, request: CheckPlanInput) -> CheckedPlan:
+        self.done.append(("check_plan", request))
+        return self.check(request)
+
+    @activity.defn(name="apply_change")
+    async def do_apply_change(self, request: ApplyChangeInput) -> AppliedChange:
+        self.done.append(("apply_change", request))
+        self.apply(request)
+        return AppliedChange(commit=f"{request.task}-{request.attempt}", written="w", diff="d", files=1)
+
+    @activity.defn(name="run_gates")
+    async def do_run_gates(self, request: RunGatesInput) -> GateReport:
+        self.done.append(("run_gates", request))
+        return self.gates(request)
+
+    @activity.defn(name="advance_head")
+    async def do_advance_head(self, request: AdvanceHeadInput) -> None:
+        self.done.append(("advance_head", request))
+
+    @activity.defn(name="land_result")
+    async def do_land_result(self, request: LandInput) -> Landed:
+        self.done.append(("land_result", request))
+        self.land(request)
+        return Landed(branch=f"mendwork/{request.build}", commit=request.commit, diff="diff")
+
+    @activity.defn(name="retract_result")
+    async def do_retract_result(self, request: CompensateInput) -> bool:
+        self.done.append(("retract_result", request))
+        return True
+
+    @activity.defn(name="forget_build")
+    async def do_forget_build(self, request: CompensateInput) -> bool:
+        self.done.append(("forget_build", request))
+        return self.forget(request)
+
+    @activity.defn(name="record_events")
+    async def do_record_events(self, request: RecordEventsInput) -> int:
+        self.events.extend(request.events)
+        return len(request.events)
+
+    @activity.defn(name="register_undo")
+    async def do_register_undo(self, request: RegisterUndoInput) -> None:
+        self.done.append(("register_undo", request))
+
+    @activity.defn(name="close_undo")
+    async def do_close_undo(self, request: CloseUndoInput) -> None:
+        self.done.append(("close_undo", request))
+
+    async def _held(self) -> None:
+        """Wait as a long model call does: beating, so that a cancellation arrives; it takes a moment to stop."""
+        assert self.hold is not None
+        self.holding.set()
+        try:
+            while not self.hold.is_set():
+                activity.heartbeat()
+                await asyncio.wait([asyncio.ensure_future(self.hold.wait())], timeout=0.2)
+        except asyncio.CancelledError:
+            self.done.append(("call_stopped", None))
+            raise

@@ -1,0 +1,248 @@
+"""Scenarios of a whole build, on a real Temporal server with a faked outside world."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.worker import Worker
+
+from activities.models import CalledModel, CallModelInput
+from activities.planning import CheckedPlan, CheckPlanInput
+from tests.workflows.fakes import GREEN, RED, World, fits, refuse, unfit
+from workflows.build_saga import BuildSaga
+from workflows.task_saga import TaskSaga
+
+SPEC = {"spec": "# Tags\nNotes get tags.", "project": "notes"}
+
+
+@asynccontextmanager
+async def serving(client: Client, world: World, queue: str) -> AsyncIterator[None]:
+    async with (
+        Worker(client, task_queue=queue, workflows=[BuildSaga, TaskSaga], activities=world.activities()),
+        Worker(client, task_queue=f"{queue}-workspace", activities=world.activities()),
+        Worker(client, task_queue=f"{queue}-model", activities=world.activities()),
+        Worker(client, task_queue=f"{queue}-sandbox", activities=world.activities()),
+    ):
+        yield
+
+
+async def begin(client: Client, queue: str, request: Any = None, *, name: str = "") -> WorkflowHandle[Any, Any]:
+    return await client.start_workflow(
+        "BuildSaga",
+        SPEC if request is None else request,
+        id=name or f"build-notes-{uuid.uuid4().hex}",
+        task_queue=queue,
+    )
+
+
+async def build(client: Client, world: World, request: Any = None, *, name: str = "") -> Any:
+    queue = uuid.uuid4().hex
+    async with serving(client, world, queue):
+        handle = await begin(client, queue, request, name=name)
+        async with asyncio.timeout(30):
+            return await handle.result()
+
+
+async def failure_of(client: Client, world: World, request: Any = None, *, name: str = "") -> ApplicationError:
+    with pytest.raises(WorkflowFailureError) as caught:
+        await build(client, world, request, name=name)
+    assert isinstance(caught.value.cause, ApplicationError)
+    return caught.value.cause
+
+
+async def test_a_build_runs_its_tasks_in_order_each_on_the_last_ones_commit(client: Client) -> None:
+    world = World()
+    result = await build(client, world)
+    assert result["status"] == "succeeded"
+    assert result["commit"] == "api-1"
+    assert [(move.old, move.new) for move in world.of("advance_head")] == [("c0", "store-1"), ("store-1", "api-1")]
+    assert [run.base_ran for run in world.of("run_gates")] == [None, 3, 3]
+    assert world.events[-1].kind == "build.ended"
+
+
+async def test_every_outward_step_has_its_undo_registered_before_it_acts_and_closed_at_the_end(client: Client) -> None:
+    world = World()
+    await build(client, world)
+    order = [name for name, _ in world.done if name in ("register_undo", "fetch_base", "land_result", "close_undo")]
+    assert order == ["register_undo", "fetch_base", "register_undo", "land_result", "close_undo", "close_undo"]
+    assert {close.outcome for close in world.of("close_undo")} == {"final"}
+
+
+async def test_a_red_attempt_tells_the_next_one_what_was_wrong(client: Client) -> None:
+    reports = iter([GREEN, RED, GREEN, GREEN])
+    world = World(gates=lambda _: next(reports))
+    await build(client, world)
+    first, second, third = world.of("render_change_prompt")
+    assert (first.task, first.reason, first.report) == ("store", "", "")
+    assert (second.task, second.reason, second.report, second.change) == ("store", RED.reason, "trimmed", "d")
+    assert (third.task, third.reason) == ("api", "")
+    assert [call.key.attempt for call in world.of("call_model")] == [1, 1, 2, 1]
+
+
+async def test_a_refused_change_goes_back_with_its_reason(client: Client) -> None:
+    def apply(request: Any) -> None:
+        if request.task == "store" and request.attempt == 1:
+            raise refuse("InvalidChange", "../x: leads out of the repository")
+
+    world = World(apply=apply)
+    await build(client, world)
+    again = world.of("render_change_prompt")[1]
+    assert (again.reason, again.change) == ("../x: leads out of the repository", "change-1")
+    assert "change.refused" in world.kinds()
+
+
+async def test_a_task_out_of_attempts_fails_the_build_and_leaves_nothing_behind(client: Client) -> None:
+    world = World(gates=lambda request: RED if request.written else GREEN)
+    error = await failure_of(client, world)
+    assert error.type == "AttemptsExhausted"
+    assert "task store: 3 attempts were not enough; 1 of 3 tests failed" in error.message
+    assert len(world.of("forget_build")) == 1
+    assert world.of("advance_head") == []
+    assert world.of("land_result") == []
+    assert [close.outcome for close in world.of("close_undo")] == ["undone"]
+    assert world.events[-1].data["status"] == "failed"
+
+
+async def test_a_red_base_is_refused_before_any_model_is_asked(client: Client) -> None:
+    world = World(gates=lambda _: RED)
+    error = await failure_of(client, world)
+    assert error.type == "BaseIsRed"
+    assert world.of("call_model") == []
+    assert len(world.of("forget_build")) == 1
+
+
+async def test_an_unusable_plan_goes_back_with_its_problems_until_the_attempts_are_used_up(client: Client) -> None:
+    def check(request: CheckPlanInput) -> CheckedPlan:
+        return CheckedPlan(tasks=(), problems=("the plan has no task",))
+
+    world = World(check=check)
+    error = await failure_of(client, world)
+    assert error.type == "InvalidPlan"
+    assert [render.problems for render in world.of("render_plan_prompt")] == [
+        (),
+        ("the plan has no task",),
+        ("the plan has no task",),
+    ]
+
+
+async def test_an_answer_that_does_not_fit_goes_back_once_to_the_same_model(client: Client) -> None:
+    def model(call: CallModelInput) -> CalledModel:
+        return unfit(call) if call.key.step == "plan" and call.key.turn == 1 else fits(call)
+
+    world = World(model=model)
+    await build(client, world)
+    first, second = world.of("call_model")[:2]
+    assert (first.model, first.prompt) == ("planner", "plan-prompt")
+    assert (second.model, second.prompt, second.key.turn) == ("planner", "plan-prompt-again", 2)
+
+
+async def test_when_a_model_fails_for_good_the_next_of_the_chain_is_asked(client: Client) -> None:
+    def model(call: CallModelInput) -> CalledModel:
+        if call.model == "coder":
+            raise refuse("ProviderRefused", "the key is wrong")
+        return fits(call)
+
+    world = World(model=model)
+    await build(client, world)
+    asked = [(call.model, call.key.turn) for call in world.of("call_model") if call.key.step == "change"]
+    assert asked == [("coder", 1), ("second", 2)] * 2
+    failed = next(event for event in world.events if event.kind == "call.failed")
+    assert failed.data["faults"][0]["kind"] == "ProviderRefused"
+
+
+async def test_when_every_model_fails_the_build_says_which_and_why(client: Client) -> None:
+    def model(call: CallModelInput) -> CalledModel:
+        raise refuse("ProviderRefused", "the key is wrong")
+
+    error = await failure_of(client, World(model=model))
+    assert error.type == "ModelsExhausted"
+    assert "(planner)" in error.message
+    assert "the key is wrong" in error.message
+
+
+@pytest.mark.parametrize(
+    ("request_", "name", "kind"),
+    [
+        ({"spec": "  "}, "", "InvalidInput"),
+        ({"specs": "x"}, "", "InvalidInput"),
+        ("just text", "", "InvalidInput"),
+        (["x"], "", "InvalidInput"),
+        ({"spec": "x" * 70_000}, "", "TooLarge"),
+        (SPEC, "a..b", "InvalidName"),
+        (SPEC, "x.lock", "InvalidName"),
+        (SPEC, "bad name", "InvalidName"),
+        (SPEC, "-x", "InvalidName"),
+    ],
+)
+async def test_a_mistyped_start_fails_typed_at_once_and_touches_nothing(
+    client: Client, request_: Any, name: str, kind: str
+) -> None:
+    world = World()
+    error = await failure_of(client, world, request_, name=name)
+    assert error.type == kind
+    assert world.done == []
+
+
+async def test_an_unknown_project_ends_at_once_with_the_known_ones(client: Client) -> None:
+    world = World()
+    error = await failure_of(client, world, {"spec": "x", "project": "nowhere"})
+    assert (error.type, error.message) == ("UnknownName", "unknown project 'nowhere'; known: notes")
+    assert [name for name, _ in world.done] == ["admit_build"]
+
+
+async def test_a_refused_landing_undoes_the_build(client: Client) -> None:
+    def land(request: Any) -> None:
+        raise refuse("BranchTaken", "mendwork/x exists")
+
+    world = World(land=land)
+    error = await failure_of(client, world)
+    assert error.type == "BranchTaken"
+    undone = [name for name, _ in world.done if name in ("retract_result", "forget_build")]
+    assert undone == ["retract_result", "forget_build"]
+
+
+async def test_what_cannot_be_undone_is_said(client: Client) -> None:
+    def forget(request: Any) -> bool:
+        raise refuse("RepositoryRefused", "the disk is gone")
+
+    world = World(gates=lambda _: RED, forget=forget)
+    await failure_of(client, world)
+    assert "could not be undone: forget_build: the disk is gone" in world.events[-1].data["sentence"]
+    assert world.of("close_undo")[0].outcome.startswith("failed: ")
+
+
+async def test_a_cancelled_build_waits_for_its_running_step_and_then_compensates(client: Client) -> None:
+    world = World(hold=asyncio.Event())
+    queue = uuid.uuid4().hex
+    async with serving(client, world, queue):
+        handle = await begin(client, queue)
+        async with asyncio.timeout(30):
+            await world.holding.wait()
+            await handle.cancel()
+            with pytest.raises(WorkflowFailureError) as caught:
+                await handle.result()
+    assert isinstance(caught.value.cause, CancelledError)
+    names = [name for name, _ in world.done]
+    assert names.index("call_stopped") < names.index("forget_build")
+    assert world.events[-1].data["status"] == "aborted"
+
+
+async def test_the_state_query_tells_phase_and_tasks(client: Client) -> None:
+    world = World(hold=asyncio.Event())
+    queue = uuid.uuid4().hex
+    async with serving(client, world, queue):
+        handle = await begin(client, queue)
+        async with asyncio.timeout(30):
+            await world.holding.wait()
+            state = await handle.query("state")
+            assert world.hold is not None
+            world.hold.set()
+            await handle.result()
+    assert state == {"phase": "tasks", "status": "running", "tasks": {"store": "running", "api": "waiting"}}
