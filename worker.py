@@ -145,6 +145,7 @@ async def run_worker(
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.timeouts.sticky),
         )
         async with worker:
+            logging.getLogger("mendwork").info("serving %s", worker.task_queue)
             await _stop_signal()
 
 

@@ -2,14 +2,14 @@
 
 MendworkError
 ├── Transient        try again: the same request may work in a moment
-│   ├── RateLimited, ProviderUnavailable, StoreUnavailable, ResourceShort, Overtaken
+│   ├── RateLimited, ProviderUnavailable, StoreUnavailable, ServerUnavailable, ResourceShort, Overtaken
 ├── Permanent        will never work as asked: the request, its answer or the configuration has to change
 │   ├── InvalidInput, UnknownName, InvalidName, InvalidPlan, InvalidChange, UnusableAnswer, TooLarge
-│   ├── ProviderRefused, RepositoryRefused, BranchTaken, IsolationMissing
+│   ├── ProviderRefused, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning
 ├── NeedsHuman       nothing automatic is left to try
 │   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted
 └── Defect           our bug, or corrupted state: stop loudly
-    ├── EventConflict, DigestMismatch, BlobMissing, KeyConflict
+    ├── EventConflict, EventUnreadable, DigestMismatch, BlobMissing, KeyConflict
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ class ProviderUnavailable(Transient):
 
 class StoreUnavailable(Transient):
     """The database cannot be reached or is locked beyond the busy timeout."""
+
+
+class ServerUnavailable(Transient):
+    """Temporal is not found, does not start or does not answer; the sentence says how to have one."""
 
 
 class ResourceShort(Transient):
@@ -103,6 +107,10 @@ class IsolationMissing(Permanent):
     """The sandbox cannot isolate what the build demands; never silently weaker."""
 
 
+class AlreadyRunning(Permanent):
+    """Another ``mendwork dev`` holds this folder; the sentence names its process."""
+
+
 class NeedsHuman(MendworkError):
     """Nothing automatic is left to try."""
 
@@ -125,6 +133,10 @@ class Defect(MendworkError):
 
 class EventConflict(Defect):
     """The same event key with another content."""
+
+
+class EventUnreadable(Defect):
+    """An event that is damaged, or that this version does not understand; the sentence names its key."""
 
 
 class KeyConflict(Defect):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
 from domain.errors import InvalidChange
+
+# Control, format (invisible or direction-changing) and surrogate characters, line and paragraph separators.
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +39,26 @@ class Change:
 
 
 def edited(path: str, text: str, edits: tuple[Edit, ...]) -> str:
-    """Apply ``edits`` in order. Raises InvalidChange when a search text occurs not exactly once."""
+    """Apply ``edits`` in order. Raises InvalidChange when a search text occurs not exactly once.
+
+    In a text whose lines all end in CRLF, plain line ends of an edit stand for CRLF: models rarely write them.
+    """
     for number, edit in enumerate(edits, 1):
-        count = text.count(edit.search) if edit.search else 0
-        if count != 1:
-            found = "an empty search text" if not edit.search else f"a search text that occurs {count} times"
-            raise InvalidChange(f"{path}: edit {number} has {found}; it must occur exactly once")
-        text = text.replace(edit.search, edit.replace)
+        search, replacement = (_with_line_ends_of(text, part) for part in (edit.search, edit.replace))
+        if not search:
+            raise InvalidChange(f"{path}: edit {number} has an empty search text")
+        at = text.find(search)
+        if at < 0:
+            raise InvalidChange(f"{path}: the search text of edit {number} does not occur; it must occur exactly once")
+        if text.find(search, at + 1) >= 0:
+            raise InvalidChange(f"{path}: the search text of edit {number} occurs more than once; add lines around it")
+        text = text[:at] + replacement + text[at + len(search) :]
     return text
+
+
+def _with_line_ends_of(text: str, part: str) -> str:
+    only_crlf = "\n" in text and text.count("\n") == text.count("\r\n")
+    return part.replace("\n", "\r\n") if only_crlf and "\r" not in part else part
 
 
 def path_problem(path: str) -> str | None:
@@ -51,7 +67,7 @@ def path_problem(path: str) -> str | None:
     Symlinks are the adapter's to refuse: they are seen only when the file is opened.
     """
     parts = path.split("/")
-    if not path or "\0" in path or "\\" in path or any(ord(c) < 32 for c in path):
+    if not path or "\\" in path or any(unicodedata.category(c) in _UNSEEN for c in path):
         return "is empty or has characters that a path may not have"
     if path.startswith("/") or (len(path) > 1 and path[1] == ":"):
         return "is absolute"
@@ -65,6 +81,6 @@ def path_problem(path: str) -> str | None:
 
 
 def _is_git_folder(part: str) -> bool:
-    """``.git`` as any file system git cares about would read it (git's own ``verify_path`` rules)."""
-    plain = part.rstrip(". ").split(":")[0].lower()
-    return plain in (".git", "git~1") or "".join(c for c in plain if c.isprintable() and c.isascii()) == ".git"
+    """``.git`` as any file system that git cares about would read it; NTFS drops dots and streams at the end."""
+    plain = part.split(":")[0].rstrip(". ").lower()
+    return plain in (".git", "git~1")

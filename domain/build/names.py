@@ -21,7 +21,9 @@ def check_build_name(name: str) -> str:
     if ".." in name or name.endswith((".lock", ".")):
         raise InvalidName(f"build name {name!r} cannot be a git branch: no '..', no '.lock' or '.' at the end")
     if name == "build" or _reads_as_task(name.removeprefix("build-")):
-        raise InvalidName(f"build name {name!r} reads as the id of a task's saga: not 'build' alone, no '-task-' inside")
+        raise InvalidName(
+            f"build name {name!r} reads as the id of a task's saga: not 'build' alone, no '-task-' inside"
+        )
     return name
 
 
@@ -35,7 +37,9 @@ def check_project_name(name: str) -> str:
     if not _PROJECT.fullmatch(name):
         raise InvalidName(f"project name {name[:80]!r} is not lower-case letters, digits and dashes (at most 40)")
     if _reads_as_task(name):
-        raise InvalidName(f"project name {name!r} would make its builds' names read as ids of tasks: no '-task-' inside")
+        raise InvalidName(
+            f"project name {name!r} would make its builds' names read as ids of tasks: no '-task-' inside"
+        )
     return name
 
 

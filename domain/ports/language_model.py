@@ -48,10 +48,14 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """``text`` is the model's raw answer, at most 4 MiB; ``usage`` is what the provider says it took."""
+    """``text`` is the model's raw answer, at most 4 MiB; ``usage`` is what the provider says it took.
+
+    ``cut`` is true when the provider or we stopped before its end: such a text is never executed, see ``decode``.
+    """
 
     text: str
     usage: Usage
+    cut: bool = False
 
 
 class LanguageModel(Protocol):
@@ -81,6 +85,9 @@ class AnswerSchemas(Protocol):
         """The JSON schema inside OpenAI's strict subset. Raises UnknownName."""
         ...
 
-    def decode(self, name: str, text: str) -> Decoded:
-        """Never raises for bad text, whatever its size or shape. Raises UnknownName."""
+    def decode(self, name: str, text: str, *, cut: bool = False) -> Decoded:
+        """Never raises for bad text, whatever its size or shape; a ``cut`` answer fits nothing. Raises UnknownName.
+
+        May take seconds for broken text: call it in a thread.
+        """
         ...

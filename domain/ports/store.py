@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from domain.money.usage import Usage
 from domain.ports.language_model import CallKey
@@ -28,6 +28,11 @@ class Event:
     attempt: int = 0
     data: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """The key in one word, as errors name it."""
+        return f"{self.first_run}/{self.run}/{self.sequence}"
+
 
 class EventLog(Protocol):
     """Append-only. The read model (``Builds``) is brought up to date in the same transaction."""
@@ -35,12 +40,16 @@ class EventLog(Protocol):
     async def append(self, events: Sequence[Event]) -> int:
         """Append what is not there yet and return how many were new. All or nothing.
 
-        Raises EventConflict when a key is there with another content, StoreUnavailable.
+        Raises EventConflict when a key is there with another content, EventUnreadable when an event that the read
+        model needs lacks its data, InvalidInput when data is not JSON, StoreUnavailable, ResourceShort (disk full).
         """
         ...
 
     async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
-        """The build's events with their position in the log (ascending, unique over all builds), those after ``after``."""
+        """The build's events after position ``after``, each with its position: ascending in the order of commit.
+
+        Raises EventUnreadable with the key of an event that is damaged, and marks that build's row; others are served.
+        """
         ...
 
 
@@ -59,8 +68,8 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTry:
-    """One try of a call, for people and sums. ``state`` is "running", "answered", "failed" or "unknown" (its worker died:
-    the provider may have billed it). ``fault`` is the error's class name, or ""."""
+    """One try of a call, for people and sums. ``state`` is "running", "answered", "failed" or "unknown" (its worker
+    died: the provider may have billed it). ``fault`` is the error's class name, or ""."""
 
     key: str
     build: str
@@ -79,11 +88,18 @@ class Calls(Protocol):
         ...
 
     async def begin(self, key: CallKey, *, build: str, request: str, model: str) -> int:
-        """Record that a try starts and return its number from 1. Earlier tries that never ended become "unknown"."""
+        """Record that a try starts and return its number from 1. Earlier tries that never ended become "unknown".
+
+        Raises Overtaken when the key was answered meanwhile: ``find`` has the answer.
+        """
         ...
 
     async def end(self, key: CallKey, number: int, *, outcome: RecordedCall | str) -> None:
-        """Record a try's end: its answer, or the class name of its fault. Repeating the same end changes nothing."""
+        """Record a try's end: its answer, or the class name of its fault. Repeating the same end changes nothing.
+
+        A try that became "unknown" may still end. Raises Overtaken when another try answered first (this one's usage is
+        kept, its answer is not), KeyConflict when there is no such try, it ended otherwise, or began another request.
+        """
         ...
 
     async def tries(self, build: str) -> Sequence[CallTry]:
@@ -93,7 +109,7 @@ class Calls(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoRecord:
-    """How to undo an outward step. ``key`` is saga/step/attempt; ``action`` names a compensation; ``data`` its input."""
+    """How to undo an outward step. ``key`` is saga/step/attempt, ``action`` a compensation's name, ``data`` its input."""
 
     key: str
     build: str
@@ -105,11 +121,15 @@ class UndoLog(Protocol):
     """Written before an outward step acts, closed when it is final or undone."""
 
     async def register(self, record: UndoRecord) -> None:
-        """Repeating the same record changes nothing."""
+        """Repeating the same record changes nothing. Raises KeyConflict when the key is there with another content."""
         ...
 
     async def close(self, key: str, *, outcome: str) -> None:
-        """``outcome`` is "final", "undone" or "failed: …"."""
+        """``outcome`` is "final", "undone" or "failed: …"; a failed one may be closed again when it succeeds later.
+
+        Repeating the same outcome changes nothing. Raises KeyConflict when there is no such record, or it is final or
+        undone already and ``outcome`` says otherwise; InvalidInput for any other outcome.
+        """
         ...
 
     async def open(self) -> Sequence[UndoRecord]:
@@ -119,7 +139,10 @@ class UndoLog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRow:
-    """A build as ``mendwork status`` lists it, folded from its events. Times in milliseconds since 1970; 0 = not yet."""
+    """A build as ``mendwork status`` lists it, folded from its events. Times in milliseconds since 1970; 0 = not yet.
+
+    ``damaged`` is the key of an event that could not be read ("" when all could): the row is then as of before.
+    """
 
     build: str
     project: str
@@ -128,6 +151,7 @@ class BuildRow:
     status: str
     started: int
     ended: int
+    damaged: str = ""
 
 
 class Builds(Protocol):
@@ -143,4 +167,28 @@ class Builds(Protocol):
 
     async def get(self, build: str) -> BuildRow | None:
         """One build, or None."""
+        ...
+
+
+class Store(Protocol):
+    """One database behind the four ports. Close it, or its threads keep the process alive."""
+
+    @property
+    def events(self) -> EventLog: ...
+
+    @property
+    def calls(self) -> Calls: ...
+
+    @property
+    def undo(self) -> UndoLog: ...
+
+    @property
+    def builds(self) -> Builds: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    async def close(self) -> None:
+        """Release every connection. May be repeated; leaving the context does it too."""
         ...

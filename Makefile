@@ -1,0 +1,24 @@
+.PHONY: demo test check setup setup-test clean
+
+# Watch a small service get a feature. YES=1 asks nothing; MODEL=provider/name takes a real model.
+demo: setup
+	@.venv/bin/python examples/demo.py $(if $(YES),--yes) $(if $(MODEL),--model $(MODEL))
+
+# All checks and all tests. ARGS goes to pytest.
+test: check
+	.venv/bin/pytest $(ARGS)
+
+check: setup-test
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/lint-imports
+	.venv/bin/mypy
+
+setup:
+	@setup/run demo
+
+setup-test:
+	@setup/run test
+
+clean:
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,48 @@
+"""What every blob store must do. Subclass with a fixture ``blobs`` that gives an empty one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import pytest
+
+from domain.errors import BlobMissing, InvalidInput
+from domain.ports.blobs import Blobs
+
+
+class BlobsCompliance:
+    async def test_a_blob_comes_back_under_its_sha256(self, blobs: Blobs) -> None:
+        digest = await blobs.put(b"a prompt")
+        assert digest == hashlib.sha256(b"a prompt").hexdigest()
+        assert await blobs.get(digest) == b"a prompt"
+
+    @pytest.mark.parametrize("content", [b"", b"\0", b"\r\n\xff", bytes(range(256))])
+    async def test_any_bytes_come_back_unchanged(self, blobs: Blobs, content: bytes) -> None:
+        assert await blobs.get(await blobs.put(content)) == content
+
+    @pytest.mark.parametrize("megabytes", [5, 10])
+    async def test_large_blobs_come_back_unchanged(self, blobs: Blobs, megabytes: int) -> None:
+        content = b"0123456789abcdef" * (megabytes * 65536)
+        assert await blobs.get(await blobs.put(content)) == content
+
+    async def test_putting_again_gives_the_same_digest(self, blobs: Blobs) -> None:
+        assert await blobs.put(b"twice") == await blobs.put(b"twice")
+
+    async def test_racing_writers_of_one_content_all_succeed(self, blobs: Blobs) -> None:
+        content = b"raced" * 100_000
+        digests = await asyncio.gather(*(blobs.put(content) for _ in range(8)))
+        assert len(set(digests)) == 1
+        assert await blobs.get(digests[0]) == content
+
+    async def test_a_missing_blob_is_said(self, blobs: Blobs) -> None:
+        with pytest.raises(BlobMissing, match="0" * 64):
+            await blobs.get("0" * 64)
+
+    @pytest.mark.parametrize(
+        "digest",
+        ["", "abc", "A" * 64, "0" * 63, "0" * 65, "0" * 64 + "\n", "../" * 21 + "x", "/etc/passwd", "0" * 62 + "/x"],
+    )
+    async def test_what_is_no_digest_is_refused(self, blobs: Blobs, digest: str) -> None:
+        with pytest.raises(InvalidInput, match="no blob's digest"):
+            await blobs.get(digest)

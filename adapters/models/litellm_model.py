@@ -1,0 +1,115 @@
+"""Any provider, and any OpenAI-compatible server, through litellm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from adapters.models.endpoint import Endpoint
+from adapters.models.engine import engine
+from adapters.models.refusals import as_error
+from domain.errors import ProviderRefused, ProviderUnavailable, UnknownName
+from domain.money.usage import Usage
+from domain.ports.language_model import AnswerSchemas, ModelAnswer, ModelRequest
+
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+KEY_HEADER = "X-Mendwork-Key"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+
+_IN_WORDS = "Answer with one JSON object and nothing else: no prose, no fences. It must fit this JSON schema:\n"
+
+
+class LitellmModel:
+    """Implements LanguageModel. ``endpoints`` by the names that requests use.
+
+    Answers are not streamed, so a provider that goes silent and one that is slow end at the same total timeout.
+    """
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], schemas: AnswerSchemas) -> None:
+        self._endpoints = dict(endpoints)
+        self._schemas = schemas
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        """See LanguageModel."""
+        endpoint = self._endpoints.get(request.model)
+        if endpoint is None:
+            raise UnknownName.among("model", request.model, self._endpoints)
+        asked = _asked(request, endpoint, self._schemas.schema(request.schema_name))
+        litellm_engine = await engine()
+        try:
+            response = await litellm_engine.run(_call(litellm_engine.litellm, asked, seconds=request.timeout_seconds))
+        except TimeoutError:
+            raise ProviderUnavailable(
+                f"model {endpoint.name}: no answer within {request.timeout_seconds:g} s"
+            ) from None
+        except Exception as failure:
+            # Without its cause: that one holds the request, with prompts and keys.
+            raise as_error(failure, endpoint) from None
+        return _answer(litellm_engine.litellm, response, endpoint)
+
+
+async def _call(litellm: Any, asked: Mapping[str, Any], *, seconds: float) -> Any:
+    async with asyncio.timeout(seconds):
+        return await litellm.acompletion(**asked, timeout=seconds, num_retries=0, max_retries=0)
+
+
+def _asked(request: ModelRequest, endpoint: Endpoint, schema: Mapping[str, Any]) -> dict[str, Any]:
+    key = quote(str(request.key), safe="/")
+    asked: dict[str, Any] = {
+        "model": endpoint.model,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "max_tokens": request.max_output_tokens,
+        "extra_headers": {KEY_HEADER: key, IDEMPOTENCY_HEADER: key},
+    }
+    if endpoint.base_url:
+        asked["api_base"] = endpoint.base_url
+    if endpoint.api_key or endpoint.base_url:
+        asked["api_key"] = endpoint.api_key.strip() or "none"
+    if endpoint.structured:
+        described = {"name": request.schema_name, "strict": True, "schema": dict(schema)}
+        asked["response_format"] = {"type": "json_schema", "json_schema": described}
+    else:
+        asked["messages"].insert(0, {"role": "system", "content": _IN_WORDS + json.dumps(schema, ensure_ascii=False)})
+    return asked
+
+
+def _answer(litellm: Any, response: Any, endpoint: Endpoint) -> ModelAnswer:
+    """Raises ProviderUnavailable for an answer without text, ProviderRefused when the model declined."""
+    choice = response.choices[0] if response.choices else None
+    reason = getattr(choice, "finish_reason", None)
+    text = getattr(getattr(choice, "message", None), "content", None) or ""
+    if reason == "content_filter" or (not text and getattr(choice.message if choice else None, "refusal", None)):
+        raise ProviderRefused(f"model {endpoint.name}: it declined to answer; reword the spec or name another model")
+    if not text.strip() and reason != "length":
+        raise ProviderUnavailable(f"model {endpoint.name}: the answer is empty")
+    whole = text.encode("utf-8", "surrogatepass")
+    return ModelAnswer(
+        text=whole[:MAX_ANSWER_BYTES].decode("utf-8", "replace"),
+        usage=_usage(litellm, response, endpoint),
+        cut=reason == "length" or len(whole) > MAX_ANSWER_BYTES,
+    )
+
+
+def _usage(litellm: Any, response: Any, endpoint: Endpoint) -> Usage:
+    counted = getattr(response, "usage", None)
+    tokens_in = max(0, int(getattr(counted, "prompt_tokens", 0) or 0))
+    tokens_out = max(0, int(getattr(counted, "completion_tokens", 0) or 0))
+    if not tokens_in + tokens_out:
+        cost = None
+    elif endpoint.price is not None:
+        cost = endpoint.price.cost(input_tokens=tokens_in, output_tokens=tokens_out)
+    else:
+        cost = _listed_cost(litellm, response, endpoint)
+    return Usage(input_tokens=tokens_in, output_tokens=tokens_out, cost_micros=cost)
+
+
+def _listed_cost(litellm: Any, response: Any, endpoint: Endpoint) -> int | None:
+    try:
+        dollars = float(litellm.completion_cost(completion_response=response, model=endpoint.model))
+    except Exception:  # litellm has no one class for "not in my table": no price is no price
+        return None
+    return math.ceil(round(dollars * 1_000_000, 6))

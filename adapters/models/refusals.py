@@ -1,0 +1,93 @@
+"""What a provider's failure means: litellm's exceptions as our errors, with sentences that hold no key."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from adapters.models.endpoint import Endpoint
+from domain.errors import MendworkError, ProviderRefused, ProviderUnavailable, RateLimited
+
+MAX_SENTENCE = 290
+MAX_WAIT_SECONDS = 120.0
+_ABSURD_SECONDS = 7 * 24 * 3600.0
+
+_SECRET = re.compile(r"(?i)\b(?:sk|pk|key|gsk|xai|AIza)[-_]?[\w*-]{12,}|\bbearer\s+\S+|([?&](?:api[-_]?)?key=)[^&\s]+")
+_PREFIX = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout|Window\w*)\b:?\s*-?\s*)+")
+_TRY_AGAIN = frozenset({408, 409, 425})
+_ADVICE_BY_CLASS = {
+    "ContextWindowExceededError": "the prompt is too long for it; make the task smaller or name a model with more context",
+    "ContentPolicyViolationError": "its content filter refused the prompt; reword the spec or name another model",
+    "UnsupportedParamsError": "it does not take one of our parameters; set structured = false for it",
+}
+_ADVICE_BY_STATUS = {
+    402: "its account has no credit left",
+    404: "it does not know the model or the address; check model and base_url",
+}
+
+
+def as_error(failure: Exception, endpoint: Endpoint, *, now: datetime | None = None) -> MendworkError:
+    """Classify ``failure``, by HTTP status first: 429, 5xx and broken connections may go away, the rest will not."""
+    status = getattr(failure, "status_code", None)
+    if status == 429 and "insufficient_quota" not in str(failure):
+        return RateLimited(_sentence(failure, endpoint), retry_after=_wait(failure, now))
+    if not isinstance(status, int) or status in _TRY_AGAIN or status >= 500:
+        return ProviderUnavailable(_sentence(failure, endpoint), retry_after=_wait(failure, now))
+    return ProviderRefused(_sentence(failure, endpoint, advice=_advice(failure, status, endpoint)))
+
+
+def retry_after(value: str, *, now: datetime) -> float | None:
+    """The header's seconds or HTTP date as a wait of at most 120 s; None when it says nothing usable."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = _seconds_until(value, now)
+    if not math.isfinite(seconds) or not 0 <= seconds <= _ABSURD_SECONDS:
+        return None
+    return min(seconds, MAX_WAIT_SECONDS)
+
+
+def plain_line(text: str, endpoint: Endpoint) -> str:
+    """The first line of what a provider said, without escape codes, keys and litellm's own prefixes."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    for secret in {endpoint.api_key, endpoint.api_key.strip()} - {""}:
+        line = line.replace(secret, "[key]")
+    line = _SECRET.sub(lambda match: (match[1] or "") + "[key]", line)
+    return "".join(c for c in _PREFIX.sub("", line).strip() if c.isprintable())
+
+
+def _seconds_until(value: str, now: datetime) -> float:
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, TypeError, OverflowError):
+        return math.nan
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now).total_seconds()
+
+
+def _wait(failure: Exception, now: datetime | None) -> float | None:
+    headers = getattr(failure, "litellm_response_headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    found = next((value for name, value in headers.items() if str(name).lower() == "retry-after"), None)
+    return None if found is None else retry_after(str(found), now=now or datetime.now(UTC))
+
+
+def _advice(failure: Exception, status: int, endpoint: Endpoint) -> str:
+    if status in (401, 403):
+        return f"it refused the key; set {endpoint.key_variable}"
+    return _ADVICE_BY_CLASS.get(type(failure).__name__) or _ADVICE_BY_STATUS.get(status, "")
+
+
+def _sentence(failure: Exception, endpoint: Endpoint, *, advice: str = "") -> str:
+    """A 401 and a 403 are not quoted: providers repeat the key in them."""
+    quoted = "" if advice.startswith("it refused the key") else plain_line(_message(failure), endpoint)
+    parts = [f"model {endpoint.name}: {type(failure).__name__}", advice, quoted]
+    return ": ".join(part for part in parts if part)[:MAX_SENTENCE]
+
+
+def _message(failure: Any) -> str:
+    return str(getattr(failure, "message", "") or failure)

@@ -1,0 +1,3 @@
+"""Sandboxes by engine."""
+
+REGISTRY = {"bubblewrap": "adapters.sandbox.bubblewrap:Bubblewrap"}

@@ -1,0 +1,142 @@
+"""The command line of a sandboxed run, from the outside in: control group, unprivileged user, bubblewrap, command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.sandbox.toolchain import ALTERNATIVES, SYSTEM, SYSTEM_PATH, is_system
+from domain.errors import InvalidInput
+from domain.ports.sandbox import SandboxRun
+
+PROGRAMS = ("bwrap", "setpriv", "unshare", "mount", "nice", "tar")
+HOST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NOBODY = "65534"
+WORK = Path("/work")
+# Written into the sandbox's own /etc: enough for getpwuid() and for "localhost", nothing of this machine.
+ETC = {
+    "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\ndev:x:1000:1000:dev:/tmp/home:/bin/sh\n",
+    "/etc/group": "root:x:0:\ndev:x:1000:\n",
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+}
+_ETC_OF_HOST = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", str(ALTERNATIVES), "/etc/localtime")
+_NEVER = tuple(Path(name) for name in ("/proc", "/sys", "/dev", "/etc", "/run"))
+
+# Enters the groups before anything of the run exists. Exit 125 is only ever seen before the run's command starts.
+ENTER = """ulimit -c 0; umask 022
+while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done
+shift; exec "$@"
+"""
+# In a mount namespace of its own: shows folders that only root can reach to a bubblewrap that is not root.
+STAGE = """stage=$1; shift; n=0
+mount -t tmpfs -o mode=755 none "$stage"
+while [ "$1" != -- ]; do
+  if [ -d "$1" ]; then mkdir "$stage/$n"; else : > "$stage/$n"; fi
+  mount --bind -o ro "$1" "$stage/$n"; n=$((n+1)); shift
+done
+shift; exec "$@"
+"""
+# The copy arrives on stdin, which is a socket; the answer on it says that what follows is the run's own.
+COPY_IN = """tar -xpf - -C /work --no-same-owner --warning=no-timestamp || exit 125
+echo ready >&0
+exec "$@" </dev/null
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """What one bubblewrap is started with. ``etc`` maps files in the sandbox to descriptors that hold their content,
+    ``status`` is the descriptor that bubblewrap reports on, ``flags`` are those that only some versions know."""
+
+    name: str
+    as_root: bool
+    flags: tuple[str, ...] = ()
+    etc: Mapping[str, int]
+    status: int
+    entrances: tuple[Path, ...] = ()
+
+
+def run_argv(run: SandboxRun, wiring: Wiring) -> list[str]:
+    """The whole command line for ``run``. Raises InvalidInput for a toolchain or an environment that cannot be."""
+    shown = [path for path in run.toolchain if not is_system(_checked(path))]
+    links = [path for path in shown if path.is_symlink()]
+    solid = [path for path in shown if not path.is_symlink()]
+    stage = _stage(solid) if wiring.as_root and solid else None
+    sources = [stage / str(number) if stage else path for number, path in enumerate(solid)]
+    size = str(run.scratch_bytes)
+    mounts = ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]  # noqa: S108
+    mounts += ["--perms", "0755", "--size", size, "--tmpfs", str(WORK)]
+    for source, path in zip(sources, solid, strict=True):
+        mounts += ["--ro-bind", str(source), str(path)]
+    for path in links:
+        mounts += ["--symlink", str(path.resolve()), str(path)]
+    inside = ["--chdir", str(WORK), *_environment(run), "--", "/bin/sh", "-c", COPY_IN, "run", *run.argv]
+    return _outside(wiring, stage, solid) + bwrap_argv(wiring) + mounts + ["--remount-ro", "/", *inside]
+
+
+def trial_argv(wiring: Wiring) -> list[str]:
+    """A run of nothing that needs all that a run needs from the kernel."""
+    return _outside(wiring, None, []) + bwrap_argv(wiring) + ["--remount-ro", "/", "--", "/bin/true"]
+
+
+def bwrap_argv(wiring: Wiring) -> list[str]:
+    """The isolation that every run has, and the system's folders, read-only."""
+    argv = ["bwrap", "--unshare-all", "--unshare-user", *wiring.flags, "--uid", "1000", "--gid", "1000"]
+    argv += ["--cap-drop", "ALL", "--hostname", wiring.name, "--die-with-parent", "--new-session", "--clearenv"]
+    argv += ["--json-status-fd", str(wiring.status)]
+    for folder in SYSTEM:
+        if folder.is_symlink():
+            argv += ["--symlink", str(folder.readlink()), str(folder)]
+        elif folder.is_dir():
+            argv += ["--ro-bind", str(folder), str(folder)]
+    for name in _ETC_OF_HOST:
+        argv += ["--ro-bind-try", name, name]
+    for name, descriptor in wiring.etc.items():
+        argv += ["--file", str(descriptor), name]
+    argv += ["--symlink", "/tmp", "/var/tmp", "--proc", "/proc", "--dev", "/dev"]  # noqa: S108
+    return [*argv, "--perms", "1777", "--size", "64000000", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
+
+
+def _outside(wiring: Wiring, stage: Path | None, solid: Sequence[Path]) -> list[str]:
+    argv = ["/bin/sh", "-c", ENTER, wiring.name, *map(str, wiring.entrances), "--", "nice", "-n", "10"]
+    if stage:
+        argv += ["unshare", "--mount", "--", "/bin/sh", "-ec", STAGE, wiring.name, str(stage), *map(str, solid), "--"]
+    if wiring.as_root:
+        # Mapped to root, the run would own what the kernel gives to uid 0: /proc/scsi/scsi asks for no capability.
+        argv += ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--"]
+    return argv
+
+
+def _stage(solid: Sequence[Path]) -> Path:
+    for name in ("/mnt", "/srv", "/media", "/opt"):
+        stage = Path(name)
+        if stage.is_dir() and not any(path.resolve().is_relative_to(stage) for path in solid):
+            return stage
+    raise InvalidInput("the toolchain is spread over /mnt, /srv, /media and /opt: leave one of them out")
+
+
+def _checked(path: Path) -> Path:
+    if not path.is_absolute() or not path.exists():
+        raise InvalidInput(f"the toolchain folder {path} does not exist; it must be an absolute path on this machine")
+    covers = any(kept.is_relative_to(path) for kept in (WORK, Path("/tmp"), *SYSTEM[:1]))  # noqa: S108
+    if covers or any(path.is_relative_to(folder) for folder in _NEVER):
+        raise InvalidInput(
+            f"the toolchain folder {path} cannot be shown to a sandbox; name the folder of one toolchain"
+        )
+    return path
+
+
+def _environment(run: SandboxRun) -> list[str]:
+    programs = [str(p / "bin" if (p / "bin").is_dir() else p if p.is_dir() else p.parent) for p in run.toolchain]
+    values = {
+        "PATH": os.pathsep.join(dict.fromkeys([*programs, *SYSTEM_PATH])),
+        "HOME": "/tmp/home",  # noqa: S108
+        "TMPDIR": "/tmp",  # noqa: S108
+        "LANG": "C.UTF-8",
+        **run.environment,
+    }
+    if any(not name or "=" in name or "\0" in name + value for name, value in values.items()):
+        raise InvalidInput("the sandbox's environment has a name or a value that no environment can hold")
+    return [word for name, value in values.items() for word in ("--setenv", name, value)]

@@ -1,0 +1,76 @@
+"""One engine for both databases: who may write, in which transaction, and what a driver's error means to us."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from adapters.store.faults import translated
+
+BUSY_SECONDS = 20
+READING = "mendwork_reading"
+
+
+class Database:
+    """Transactions on one URL. Raises our errors only; nothing of the URL's password or of a row is in them."""
+
+    def __init__(self, url: URL, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.name = url.render_as_string(hide_password=True)
+        self._sqlite = url.get_backend_name() == "sqlite"
+        options: dict[str, Any] = {"connect_args": {"timeout": busy_seconds}} if self._sqlite else _POSTGRES
+        self._engine = create_async_engine(url, hide_parameters=True, **options)
+        self._readers = self._engine.execution_options(**{READING: True})
+        if self._sqlite:
+            event.listen(self._engine.sync_engine, "connect", _tune_sqlite)
+            event.listen(self._engine.sync_engine, "begin", _begin_sqlite)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that only reads: it never waits for a writer."""
+        with translated(self.name):
+            async with self._readers.begin() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def write(self, lock: str) -> AsyncIterator[AsyncConnection]:
+        """A transaction that writes, after every other one with the same ``lock`` has ended; all of it or nothing.
+
+        SQLite has one writer at a time anyway, so there the lock is the database's.
+        """
+        with translated(self.name):
+            async with self._engine.begin() as connection:
+                if not self._sqlite:
+                    await connection.execute(_ADVISORY_LOCK, {"lock": f"mendwork {lock}"})
+                yield connection
+
+    def insert(self, table: Any) -> Any:
+        """The dialect's INSERT, which has ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
+        return sqlite.insert(table) if self._sqlite else postgresql.insert(table)
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+_POSTGRES = {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
+_ADVISORY_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:lock, 0))")
+
+
+def _tune_sqlite(connection: Any, _: ConnectionPoolEntry) -> None:
+    """FULL, because an acknowledged event must survive a power cut too: a lost one is a gap, or a call paid twice."""
+    connection.isolation_level = None  # the driver would open deferred transactions of its own
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """IMMEDIATE for writers: a deferred transaction that upgrades fails at once, whatever the busy timeout."""
+    reading = connection.get_execution_options().get(READING, False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

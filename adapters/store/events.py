@@ -1,0 +1,113 @@
+"""The event log, and the rows of builds that follow from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Row, Update, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from adapters.store.content import canonical, event_digest, event_key
+from adapters.store.database import Database
+from adapters.store.tables import builds
+from adapters.store.tables import events as log
+from domain.build.view import ROW_KINDS, fold_row
+from domain.errors import EventConflict, EventUnreadable
+from domain.ports.store import Event
+
+KEY = (log.c.first_run, log.c.run, log.c.sequence)
+LOOKUP = 500  # keys a statement: databases limit its parameters
+
+
+class SqlEventLog:
+    """``domain.ports.store.EventLog``. Appends come one after the other, so positions ascend in the order of commit:
+    a reader that goes on ``after`` the last position it saw misses nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def append(self, events: Sequence[Event]) -> int:
+        rows = [_as_row(event) for event in events]
+        if not rows:
+            return 0
+        async with self._database.write("events") as connection:
+            new = await self._insert(connection, rows)
+            if len(new) < len(rows):
+                await _compare(connection, rows)
+            touched = {e.build for e in events if event_key(e) in new and not e.task and e.kind in ROW_KINDS}
+            for build in sorted(touched):
+                await self._refold(connection, build)
+        return len(new)
+
+    async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
+        query = select(log).where(log.c.build == build, log.c.position > after).order_by(log.c.position)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+        found, damaged = _readable(rows)
+        if damaged:
+            await self._mark(build, damaged)
+            raise EventUnreadable(f"event {damaged} of build {build} is damaged: its content does not have its digest")
+        return [(row.position, event) for row, event in zip(rows, found, strict=True)]
+
+    async def _insert(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> set[tuple[str, str, int]]:
+        statement = self._database.insert(log).on_conflict_do_nothing(index_elements=KEY).returning(*KEY)
+        return {(row[0], row[1], row[2]) for row in await connection.execute(statement, rows)}
+
+    async def _refold(self, connection: AsyncConnection, build: str) -> None:
+        query = select(log).where(log.c.build == build, log.c.task == "", log.c.kind.in_(ROW_KINDS))
+        found, damaged = _readable((await connection.execute(query)).all())
+        row = fold_row(found)
+        if row is not None:
+            values = asdict(row)
+            insert = self._database.insert(builds).values(values)
+            del values["damaged"]  # an earlier mark stays until the build is rebuilt
+            await connection.execute(insert.on_conflict_do_update(index_elements=[builds.c.build], set_=values))
+        if damaged:
+            await connection.execute(_marking(build, damaged))
+
+    async def _mark(self, build: str, damaged: str) -> None:
+        async with self._database.write("events") as connection:
+            await connection.execute(_marking(build, damaged))
+
+
+def _marking(build: str, damaged: str) -> Update:
+    return update(builds).where(builds.c.build == build).values(damaged=damaged)
+
+
+async def _compare(connection: AsyncConnection, rows: list[dict[str, Any]]) -> None:
+    """Raise EventConflict for the first row whose key is there with another content."""
+    for start in range(0, len(rows), LOOKUP):
+        part = {(row["first_run"], row["run"], row["sequence"]): row for row in rows[start : start + LOOKUP]}
+        query = select(*KEY, log.c.digest).where(tuple_(*KEY).in_(list(part)))
+        stored = {(row[0], row[1], row[2]): row.digest for row in await connection.execute(query)}
+        for row in rows[start : start + LOOKUP]:
+            key = (row["first_run"], row["run"], row["sequence"])
+            if stored.get(key) != row["digest"]:
+                raise EventConflict(f"event {'/'.join(map(str, key))} is in the log with another content")
+
+
+def _as_row(event: Event) -> dict[str, Any]:
+    data = canonical(f"event {event.key}", dict(event.data))
+    values = {name: getattr(event, name) for name in _FIELDS}
+    return values | {"data": data, "digest": event_digest(event, data)}
+
+
+_FIELDS = ("first_run", "run", "sequence", "build", "task", "attempt", "kind", "at")
+
+
+def _as_event(row: Row[Any]) -> Event | None:
+    """None when the row is not what was appended."""
+    values = {name: getattr(row, name) for name in _FIELDS}
+    if event_digest(Event(**values), row.data) != row.digest:
+        return None
+    return Event(**values, data=json.loads(row.data))
+
+
+def _readable(rows: Sequence[Row[Any]]) -> tuple[list[Event], str]:
+    """The events that are whole, and the key of the first that is not, or ""."""
+    read = [(row, _as_event(row)) for row in rows]
+    damaged = next((f"{row.first_run}/{row.run}/{row.sequence}" for row, event in read if event is None), "")
+    return [event for _, event in read if event is not None], damaged

@@ -1,0 +1,68 @@
+"""The store on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import URL, exc, make_url
+
+from adapters.store.builds import SqlBuilds
+from adapters.store.calls import SqlCalls
+from adapters.store.database import Database
+from adapters.store.events import SqlEventLog
+from adapters.store.migrate import upgrade
+from adapters.store.sqlite_file import prepare
+from adapters.store.undo import SqlUndoLog
+from domain.errors import InvalidInput
+
+DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
+
+
+class SqlStore:
+    """The four ports on one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.events = SqlEventLog(database)
+        self.calls = SqlCalls(database)
+        self.undo = SqlUndoLog(database)
+        self.builds = SqlBuilds(database)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._database.close()
+
+
+async def open_sql(url: str) -> SqlStore:
+    """``sqlite:///path`` or ``postgresql://user@host/name``; the tables are brought up to date.
+
+    Raises InvalidInput without the URL in it, StoreUnavailable, ResourceShort.
+    """
+    parsed = _parsed(url)
+    database = Database(parsed)
+    try:
+        if parsed.get_backend_name() == "sqlite":
+            await asyncio.to_thread(prepare, Path(parsed.database or ""), name=database.name)
+        await upgrade(database)
+    except BaseException:
+        await database.close()
+        raise
+    return SqlStore(database)
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        parsed = parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
+    except (exc.ArgumentError, KeyError, ValueError):
+        raise InvalidInput("store: not a URL like sqlite:////folder/file.db or postgresql://user@host/name") from None
+    if parsed.get_backend_name() == "sqlite" and (parsed.database in (None, "", ":memory:") or parsed.query):
+        raise InvalidInput("store: a SQLite store is a file that several processes share: sqlite:////folder/file.db")
+    return parsed

@@ -1,0 +1,45 @@
+"""How to undo what was done outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import select, update
+
+from adapters.store.content import canonical, check_outcome
+from adapters.store.database import Database
+from adapters.store.tables import undo
+from domain.errors import KeyConflict
+from domain.ports.store import UndoRecord
+
+
+class SqlUndoLog:
+    """``domain.ports.store.UndoLog``. ``outcome`` is "" while a record is open."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def register(self, record: UndoRecord) -> None:
+        data = canonical(f"undo record {record.key}", dict(record.data))
+        values = {"key": record.key, "build": record.build, "action": record.action, "data": data}
+        insert = self._database.insert(undo).values(values | {"outcome": ""})
+        async with self._database.write(f"undo {record.key}") as connection:
+            await connection.execute(insert.on_conflict_do_nothing(index_elements=[undo.c.key]))
+            stored = (await connection.execute(select(undo).where(undo.c.key == record.key))).one()
+        if any(getattr(stored, name) != value for name, value in values.items()):
+            raise KeyConflict(f"undo record {record.key} is there with another content")
+
+    async def close(self, key: str, *, outcome: str) -> None:
+        async with self._database.write(f"undo {key}") as connection:
+            before = await connection.scalar(select(undo.c.outcome).where(undo.c.key == key))
+            if check_outcome(key, before=before, after=outcome):
+                await connection.execute(update(undo).where(undo.c.key == key).values(outcome=outcome))
+
+    async def open(self) -> Sequence[UndoRecord]:
+        query = select(undo).where(undo.c.outcome == "").order_by(undo.c.position)
+        async with self._database.read() as connection:
+            return [
+                UndoRecord(key=row.key, build=row.build, action=row.action, data=json.loads(row.data))
+                for row in await connection.execute(query)
+            ]

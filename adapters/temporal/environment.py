@@ -1,0 +1,35 @@
+"""What each worker process may see of our environment: secrets by process, provider keys only for models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+
+WORKERS = ("saga", "workspace", "model", "sandbox")
+
+_EVERYBODY = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_*", "TMPDIR", "TZ", "XDG_*"),
+    *("SSL_CERT_*", "REQUESTS_CA_BUNDLE", "PYTHON*", "MENDWORK_*", "TEMPORAL_*"),
+)
+_MODEL = (
+    *("*_API_KEY", "*_API_BASE", "AWS_*", "AZURE_*", "GOOGLE_*", "VERTEX*"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+)
+_NEVER_SHARED = ("MENDWORK_*_API_KEY",)
+
+
+def worker_environment(
+    worker: str, environment: Mapping[str, str], *, key_names: Collection[str] = ()
+) -> dict[str, str]:
+    """The variables that the worker class ``worker`` gets. ``key_names`` are those that the settings name as keys."""
+
+    def allowed(name: str) -> bool:
+        if worker == "model":
+            return name in key_names or _matches(name, _EVERYBODY) or _matches(name, _MODEL)
+        return name not in key_names and not _matches(name, _NEVER_SHARED) and _matches(name, _EVERYBODY)
+
+    return {name: value for name, value in environment.items() if allowed(name)}
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

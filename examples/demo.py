@@ -1,0 +1,171 @@
+"""The demo: ``python examples/demo.py [--yes] [--model provider/name] [--keep]``, or ``make demo``.
+
+A real small service gets a real feature. A model plans and writes it, with mistakes; tests in a sandbox catch them;
+one of Mendwork's own workers is killed on the way; and a branch is there in the end, checked from outside. Exit code 0
+when everything was as promised, 1 when not, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from stage import finale
+from stage.checks import Promise, bill_promises, report, repository_promises, suite_promises
+from stage.engine import Build, Engine
+from stage.narrator import Narrator
+from stage.processes import Program, StageFailure
+from stage.sabotage import Sabotage
+from stage.scene import EXAMPLE, PROJECT, Scene, fresh_scene, make_repository, stage_environment, write_config
+
+LOOK_EVERY_SECONDS = 0.3
+
+
+class Demo:
+    """One performance."""
+
+    def __init__(self, scene: Scene, narrator: Narrator, *, model: str) -> None:
+        self._scene = scene
+        self._narrator = narrator
+        self._model = model
+        self._programs = contextlib.ExitStack()
+
+    def __enter__(self) -> Demo:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            self._narrator.chapter("Everything that was started is stopped")
+        finally:
+            self._programs.close()
+
+    def play(self, environment: Mapping[str, str]) -> bool:
+        """Everything from the empty folder to the checked branch. Returns whether all was as promised."""
+        base = self._set_the_scene()
+        engine = Engine(
+            scene=self._scene,
+            environment=stage_environment(self._scene, environment, scripted=not self._model),
+            narrator=self._narrator,
+        )
+        self._narrator.chapter("Mendwork starts: Temporal's development server and one worker per secret class")
+        self._narrator.command("mendwork dev")
+        engine.wait_until_ready(self._keep(engine.serve()))
+        build, sabotage = self._build(engine)
+        return self._show(engine, build, sabotage, base)
+
+    def _set_the_scene(self) -> str:
+        self._narrator.chapter("A small notes service in a git repository")
+        base = make_repository(self._scene)
+        self._narrator.tell(f"{self._scene.repository}, first commit {base[:12]}")
+        if self._model:
+            self._narrator.tell(f"The model is {self._model}: what it costs is real money.")
+            write_config(self._scene, model=self._model, base_url="")
+        else:
+            write_config(self._scene, model="openai/scripted", base_url=self._start_scripted_server())
+        return base
+
+    def _start_scripted_server(self) -> str:
+        module = [sys.executable, "-m", "adapters.models.scripted"]
+        answers = ["--answers", str(EXAMPLE / "answers.yaml"), "--bill", str(self._scene.bill), "--port", "0"]
+        log = self._scene.logs / "scripted.log"
+        server = self._keep(Program([*module, *answers], environment=os.environ, log=log))
+        try:
+            base_url = str(json.loads(server.first_line())["base_url"])
+        except (ValueError, KeyError) as error:
+            raise StageFailure(f"the scripted model server does not start: {server.said()}") from error
+        self._narrator.tell(f"A model server that answers from a script, faults included: {base_url}")
+        return base_url
+
+    def _build(self, engine: Engine) -> tuple[Build, Sabotage]:
+        self._narrator.chapter("A feature is built: tags on notes")
+        sabotage = Sabotage(engine, after=0 if self._model else 1)
+        build = self._follow(engine.start_build(), sabotage)
+        if build.needs_less_isolation():
+            self._narrator.tell("This machine lets nobody limit memory and processes, and Mendwork is never silently")
+            self._narrator.tell("weaker: it refuses, until one says that it may do without.")
+            build = self._follow(engine.start_build(allow_missing="memory,pids"), sabotage)
+        return build, sabotage
+
+    def _follow(self, build: Build, sabotage: Sabotage) -> Build:
+        self._keep(build.program)
+        while not build.over:
+            sabotage.look(build.name)
+            time.sleep(LOOK_EVERY_SECONDS)
+        return build
+
+    def _show(self, engine: Engine, build: Build, sabotage: Sabotage, base: str) -> bool:
+        code, output = build.program.result()
+        status = engine.status(build.name)
+        if code != 0:
+            raise StageFailure(f"the build ended with exit code {code}: {status.get('sentence', '')}")
+        branch = f"mendwork/{build.name}"
+        self._narrator.chapter("What it changed")
+        finale.show_diff(engine, build.name)
+        self._narrator.chapter("What went wrong on the way, and was recovered from")
+        recovered = finale.show_faults(engine, build.name)
+        self._narrator.tell(f"pid {sabotage.killed}, the model worker: killed; pid {sabotage.successor} took over")
+        self._narrator.chapter("What was promised, checked from outside")
+        tasks = [task["task"] for task in status["tasks"]]
+        promises = repository_promises(self._scene, branch=branch, base=base, tasks=tasks)
+        promises += suite_promises(self._scene, branch=branch)
+        promises.append(
+            Promise(sentence="`mendwork build` printed the build's name", holds=output.strip() == build.name)
+        )
+        promises.append(Promise(sentence="a worker was killed once and replaced", holds=sabotage.successor != 0))
+        if not self._model:
+            promises.append(
+                Promise(sentence="three tasks, four faults recovered", holds=len(tasks) == 3 and recovered >= 4)
+            )
+            promises += bill_promises(self._scene.bill)
+        kept = report(self._narrator, promises)
+        self._narrator.chapter("What it cost")
+        finale.show_cost(engine, status, scripted=not self._model)
+        self._narrator.chapter("Where to look")
+        finale.show_where(engine, build.name, branch)
+        return kept
+
+    def _keep(self, program: Program) -> Program:
+        self._programs.callback(program.stop)
+        return program
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="demo", description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument("--yes", action="store_true", help="ask nothing: end as soon as all is shown")
+    parser.add_argument(
+        "--model", default="", metavar="PROVIDER/NAME", help="a real model, its key from the environment"
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the last demo's folder, play in another")
+    chosen = parser.parse_args(arguments)
+    narrator = Narrator()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with fresh_scene(_folder(keep=chosen.keep)) as scene, Demo(scene, narrator, model=chosen.model) as demo:
+            kept = demo.play(os.environ)
+            if narrator.interactive and not chosen.yes:
+                narrator.ask("Look around, then press Enter: everything is stopped.")
+    except StageFailure as error:
+        narrator.bad(str(error))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0 if kept else 1
+
+
+def _folder(*, keep: bool) -> Path:
+    """The demo's folder, which stays until the next demo; with ``keep`` the first one that is not there yet."""
+    names = (f".mendwork-demo-{number}" if number else ".mendwork-demo" for number in itertools.count())
+    return next(PROJECT / name for name in names if not (keep and (PROJECT / name).exists()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""The end of the demo: the diff, the cost, what was recovered from, where to look."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from .engine import Engine
+from .scene import PROJECT
+
+
+def show_diff(engine: Engine, build: str) -> None:
+    """The whole change."""
+    engine.narrator.command(f"mendwork show {build} --diff")
+    engine.narrator.diff(engine.run("show", build, "--diff"))
+
+
+def show_faults(engine: Engine, build: str) -> int:
+    """Everything that went wrong and was recovered from. Returns how much that was."""
+    lines = _faults(json.loads(engine.run("show", build, "--json")))
+    for line in lines:
+        engine.narrator.tell(line)
+    return len(lines)
+
+
+def show_cost(engine: Engine, status: dict[str, Any], *, scripted: bool) -> None:
+    """What the build cost."""
+    price = "invented prices of 3 and 15 USD per million tokens" if scripted else "real money"
+    engine.narrator.tell(f"${status['cost_micros'] / 1_000_000:.4f} for {status['calls']} calls ({price})")
+    if status.get("calls_unknown"):
+        engine.narrator.tell(
+            f"{status['calls_unknown']} more was lost with its worker; its cost counts as unknown, not as zero"
+        )
+
+
+def show_where(engine: Engine, build: str, branch: str) -> None:
+    """The commands and addresses for going on by oneself."""
+    running = engine.running()
+    tell, command = engine.narrator.tell, engine.narrator.command
+    tell("The same build in Temporal's web UI, while this demo runs:")
+    tell(f"  {running['ui']}/namespaces/{running['namespace']}/workflows/{build}")
+    tell("and on Temporal's command line:")
+    command(f"temporal workflow show --address {running['address']} --workflow-id {build}")
+    tell("The branch to look at:")
+    command(f"git -C {_short(engine.scene.repository)} log --stat {branch}")
+    tell("What Mendwork knows about it, now and later:")
+    command(f"MENDWORK_CONFIG={_short(engine.scene.config)} .venv/bin/mendwork show {build}")
+
+
+def _faults(details: dict[str, Any]) -> list[str]:
+    lines = [f"planning: {_sentence(fault)}" for fault in details["faults"]]
+    for task in details["tasks"].values():
+        for attempt in task["attempts"]:
+            where = f"{task['task']} #{attempt['number']}"
+            lines += [f"{where}: {_sentence(fault)}" for fault in attempt["faults"]]
+            if not attempt["green"]:
+                lines.append(f"{where}: {attempt['reason']}")
+    return lines
+
+
+def _sentence(fault: dict[str, Any]) -> str:
+    return f"{fault['kind']}: {fault['sentence']}"
+
+
+def _short(path: os.PathLike[str]) -> str:
+    relative = os.path.relpath(path, PROJECT)
+    return str(path) if relative.startswith("..") else relative

@@ -1,0 +1,153 @@
+"""The demo's folder: a git repository to build in, a configuration, an environment for Mendwork."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .processes import StageFailure, run
+
+PROJECT = Path(__file__).resolve().parents[2]
+EXAMPLE = PROJECT / "examples" / "notes"
+KEY = "MENDWORK_DEMO_API_KEY"
+LOCAL = "127.0.0.1,localhost"
+HANDOVER_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Where the demo plays."""
+
+    folder: Path
+
+    @property
+    def repository(self) -> Path:
+        """The user's repository."""
+        return self.folder / "notes"
+
+    @property
+    def config(self) -> Path:
+        """The ``mendwork.toml``."""
+        return self.folder / "mendwork.toml"
+
+    @property
+    def bill(self) -> Path:
+        """What the scripted server would charge."""
+        return self.folder / "bill.jsonl"
+
+    @property
+    def logs(self) -> Path:
+        """Where the programs of the demo write."""
+        return self.folder / "logs"
+
+    @property
+    def dev_state(self) -> Path:
+        """Where ``mendwork dev`` says what runs."""
+        return self.folder / ".mendwork" / "dev.json"
+
+    def test_command(self) -> list[str]:
+        """How the example is tested."""
+        return [_python(), "-m", "unittest", "discover", "-s", "tests", "-t", "."]
+
+
+@contextlib.contextmanager
+def fresh_scene(folder: Path) -> Iterator[Scene]:
+    """An empty demo folder that is ours alone; a demo that still runs in it is stopped first."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "demo.lock").open("a+", encoding="utf-8") as lock:
+        _take_over(lock.fileno(), folder)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        for entry in folder.iterdir():
+            if entry.name != "demo.lock":
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        yield Scene(folder=folder)
+
+
+def make_repository(scene: Scene) -> str:
+    """Put the example under git as somebody's repository. Returns its first commit."""
+    shutil.copytree(EXAMPLE / "repo", scene.repository, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    who = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org", "-c", "commit.gpgsign=false")
+    quiet = ("-c", "core.hooksPath=/dev/null", "-c", "init.templateDir=")
+    git(scene, *quiet, "init", "--quiet", "--initial-branch=main")
+    git(scene, *quiet, "add", "--all")
+    git(scene, *who, *quiet, "commit", "--quiet", "--message=A small notes service")
+    return git(scene, "rev-parse", "HEAD").strip()
+
+
+def git(scene: Scene, *arguments: str) -> str:
+    """Run git in the user's repository."""
+    return run(["git", "-C", str(scene.repository), *arguments])
+
+
+def write_config(scene: Scene, *, model: str, base_url: str) -> None:
+    """The configuration: one project, one model for both roles. Without ``base_url`` the model is a real one."""
+    lines = [
+        "[temporal]\nport = 0\nui_port = 0\n",
+        "[timeouts]\nheartbeat = 2\nsticky = 2\n",
+        f"[models.{'scripted' if base_url else 'chosen'}]\nmodel = {json.dumps(model)}",
+    ]
+    if base_url:
+        lines.append(f"base_url = {json.dumps(base_url)}\napi_key_env = {json.dumps(KEY)}")
+        lines.append("input_price = 3.0\noutput_price = 15.0\n")
+    lines.append(f'\n[projects.notes]\nrepository = "notes"\ntest = {json.dumps(scene.test_command())}')
+    scene.config.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def stage_environment(scene: Scene, environment: Mapping[str, str], *, scripted: bool) -> dict[str, str]:
+    """The environment for Mendwork: this demo's configuration and Temporal server, nobody else's."""
+    kept = {name: value for name, value in environment.items() if not name.startswith(("TEMPORAL_", "MENDWORK_"))}
+    kept |= {name: environment[name] for name in ("MENDWORK_TEMPORAL__SERVER",) if name in environment}
+    kept["MENDWORK_CONFIG"] = str(scene.config)
+    kept["TEMPORAL_CONFIG_FILE"] = str(scene.folder / "no-temporal-profiles.toml")
+    if scripted:
+        kept[KEY] = "the-scripted-server-wants-none"
+        for name in ("NO_PROXY", "no_proxy"):
+            kept[name] = ",".join(filter(None, (environment.get(name, ""), LOCAL)))
+    return kept
+
+
+def _take_over(lock: int, folder: Path) -> None:
+    """Have the folder's lock, which the kernel frees when its holder ends, and ask that holder to end."""
+    until = time.monotonic() + HANDOVER_SECONDS
+    asked = False
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > until:
+                raise StageFailure(f"another demo runs in {folder} and does not stop") from error
+            if not asked:
+                asked = _stop_holder(folder)
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _stop_holder(folder: Path) -> bool:
+    holder = (folder / "demo.lock").read_text(encoding="utf-8").strip()
+    if not holder.isdigit():
+        return False
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+        os.kill(int(holder), signal.SIGTERM)
+    return True
+
+
+def _python() -> str:
+    """``python3`` where that is one the example can run on, else the interpreter below our own environment."""
+    found = shutil.which("python3")
+    with contextlib.suppress(StageFailure):
+        if found and run([found, "-c", "import sys; print(sys.version_info >= (3, 11))"]).strip() == "True":
+            return "python3"
+    return str(Path(sys.executable).resolve())

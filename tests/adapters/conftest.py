@@ -1,0 +1,31 @@
+"""Fixtures of several adapters' tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.postgres import TEMPLATE, Cluster, running_cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """One PostgreSQL for all tests, with a template database at the head revision."""
+    with running_cluster() as cluster:
+        asyncio.run(_migrate(cluster.create(name=TEMPLATE)))
+        yield cluster
+
+
+async def _migrate(url: str) -> None:
+    from adapters.store import open_store
+
+    async with await open_store(url):
+        pass
+
+
+@pytest.fixture
+def postgres_url(cluster: Cluster) -> str:
+    """A database of the test's own, with Mendwork's tables."""
+    return cluster.create(template=TEMPLATE)
