@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from activities.intake import Engine
     from adapters.models.endpoint import Endpoint
+    from domain.build.project import Project
 
 GRACE_SECONDS = 5
 
@@ -98,17 +99,20 @@ async def model_part(settings: Settings, environment: Mapping[str, str]) -> Asyn
 @asynccontextmanager
 async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """Model-written code runs from here, and nowhere else."""
-    from activities.gates import Gates
+    from activities.gates import Bench, Gates
     from adapters.blobs import open_blobs
     from adapters.git.adapter import open_git
-    from adapters.sandbox import open_sandbox
+    from adapters.sandbox.bubblewrap import Bubblewrap
+    from adapters.sandbox.toolchain import default_toolchain
+
+    def toolchain(project: Project) -> tuple[Path, ...]:
+        return tuple(map(Path, project.toolchain)) or default_toolchain(project.test, environment.get("PATH", ""))
 
     gates = Gates(
         engine=_engine(settings),
         workspaces=open_git(settings.state).workspaces,
-        sandbox=open_sandbox(),
         blobs=open_blobs(settings.state),
-        folder=settings.state / "work",
+        bench=Bench(sandbox=Bubblewrap(), folder=settings.state / "work", toolchain=toolchain),
     )
     yield Part(suffix="-sandbox", activities=[gates.run_gates], slots=2)
 
@@ -187,6 +191,7 @@ async def _stop_signal() -> None:
 def main(interceptors: Sequence[Interceptor] = ()) -> None:
     """Run the worker that the one argument names."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         if len(sys.argv) != 2:
             raise InvalidInput(f"usage: python -m worker {'|'.join(PARTS)}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import os
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +14,12 @@ from temporalio import activity
 
 from activities.documents import read_json
 from activities.intake import Engine
-from domain.build.project import Limits, Project
+from domain.build.project import Project
 from domain.errors import DigestMismatch
+from domain.gates.report import runner_of
+from domain.gates.syntax import syntax_argv, syntax_reason
+from domain.gates.trimming import trim
+from domain.gates.verdict import Verdict, read_report, verdict
 from domain.ports.blobs import Blobs
 from domain.ports.sandbox import Sandbox, SandboxResult, SandboxRun
 from domain.ports.workspace import Workspaces
@@ -50,16 +54,119 @@ class GateReport:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A sandbox run and what it printed."""
+
+    result: SandboxResult
+    output: bytes
+
+    @property
+    def text(self) -> str:
+        """Undecodable bytes are replaced."""
+        return self.output.decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where runs happen: ``folder`` holds their output files, ``toolchain`` tells what a project's command needs."""
+
+    sandbox: Sandbox
+    folder: Path
+    toolchain: Callable[[Project], tuple[Path, ...]]
+
+
 class Gates:
     """Runs where model-written code runs, in a process without secrets."""
 
-    def __init__(self, *, engine: Engine, workspaces: Workspaces, sandbox: Sandbox, blobs: Blobs, folder: Path) -> None:
+    def __init__(self, *, engine: Engine, workspaces: Workspaces, blobs: Blobs, bench: Bench) -> None:
         self._engine = engine
         self._workspaces = workspaces
-        self._sandbox = sandbox
         self._blobs = blobs
-        self._folder = folder
+        self._bench = bench
 
     @activity.defn
     async def run_gates(self, request: RunGatesInput) -> GateReport:
-        raise NotImplementedError
+        """Syntax, then the project's tests, on a fresh checkout.
+
+        Raises DigestMismatch when a file is not what was written, IsolationMissing, ResourceShort, InvalidInput.
+        """
+        project = self._engine.project(request.project)
+        written = await read_json(self._blobs, request.written) if request.written else {}
+        async with self._workspaces.checkout(project.name, request.commit, label=request.label) as folder:
+            await asyncio.to_thread(read_back, folder, written)
+            syntax = await self._syntax(request, project, folder, tuple(sorted(written)))
+            return syntax or await self._tests(request, project, folder)
+
+    async def _syntax(
+        self, request: RunGatesInput, project: Project, folder: Path, paths: tuple[str, ...]
+    ) -> GateReport | None:
+        argv = syntax_argv(paths, test=project.test)
+        if not argv:
+            return None
+        ended = await self._run(request, project, folder, argv)
+        reason = syntax_reason(ended.text, ended.result.exit_code)
+        if not reason:
+            return None
+        first = reason.splitlines()[0]
+        return await self._report(ended, Verdict(green=False, reason=f"syntax: {first}"[:300]), ran=0, shown=reason)
+
+    async def _tests(self, request: RunGatesInput, project: Project, folder: Path) -> GateReport:
+        ended = await self._run(request, project, folder, project.test)
+        runner = runner_of(project.test)
+        code, text = ended.result.exit_code, ended.text
+        report = read_report(runner, text, code)
+        judged = verdict(report, base_ran=request.base_ran, ended=ended.result.ended, exit_code=code)
+        shown = "" if judged.green else trim(text, runner, limit=REPORT_BYTES)
+        return await self._report(ended, judged, ran=-1 if report.ran is None else report.ran, shown=shown)
+
+    async def _run(self, request: RunGatesInput, project: Project, folder: Path, argv: tuple[str, ...]) -> Ended:
+        limits = project.limits
+        with self._log_file() as log:
+            result = await self._bench.sandbox.run(
+                SandboxRun(
+                    label=request.label,
+                    argv=argv,
+                    folder=folder,
+                    log=log,
+                    toolchain=self._bench.toolchain(project),
+                    seconds=limits.test_seconds,
+                    memory_bytes=limits.test_memory_bytes,
+                    processes=limits.test_processes,
+                    log_bytes=limits.test_log_bytes,
+                    scratch_bytes=limits.test_scratch_bytes,
+                    allow_missing=frozenset(request.allow_missing),
+                )
+            )
+            return Ended(result=result, output=await asyncio.to_thread(log.read_bytes))
+
+    async def _report(self, ended: Ended, judged: Verdict, *, ran: int, shown: str) -> GateReport:
+        return GateReport(
+            green=judged.green,
+            reason=judged.reason,
+            ran=ran,
+            log=await self._blobs.put(ended.output),
+            report=await self._blobs.put(shown.encode(errors="replace")) if shown else "",
+            seconds=round(ended.result.seconds, 3),
+        )
+
+    @contextmanager
+    def _log_file(self) -> Iterator[Path]:
+        self._bench.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="log-", dir=self._bench.folder) as folder:
+            yield Path(folder) / "log"
+
+
+def read_back(folder: Path, written: Mapping[str, str]) -> None:
+    """Compare what the checkout holds with what the writer said. Raises DigestMismatch with the first that differs.
+
+    "Done" is computed here, in another process than the one that wrote: a deleted file has to be gone.
+    """
+    for path, digest in sorted(written.items()):
+        file = folder / path
+        present = file.is_file() and not file.is_symlink()
+        found = hashlib.sha256(file.read_bytes()).hexdigest() if present else ""
+        if found != digest:
+            raise DigestMismatch(
+                f"{path} reads back as {found[:12] or 'nothing'}, written was {digest[:12] or 'nothing'}"
+            )

@@ -114,7 +114,7 @@ def _task(task: TaskDetails, event: Event) -> None:
         case "task.ended":
             task.status, task.commit = data["status"], data.get("commit", "")
             task.sentence = data.get("sentence", "")
-        case "attempt.phase":
+        case "attempt.phase" if not task.attempt(event.attempt).green:
             task.attempt(event.attempt).phase = data["phase"]
         case "change.applied":
             attempt = task.attempt(event.attempt)

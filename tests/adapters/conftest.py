@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,7 +15,8 @@ from tests.postgres import TEMPLATE, Cluster, running_cluster
 def cluster() -> Iterator[Cluster]:
     """One PostgreSQL for all tests, with a template database at the head revision."""
     with running_cluster() as cluster:
-        asyncio.run(_migrate(cluster.create(name=TEMPLATE)))
+        with ThreadPoolExecutor(1) as thread:  # an async test may be the first to ask, inside its own loop
+            thread.submit(asyncio.run, _migrate(cluster.create(name=TEMPLATE))).result()
         yield cluster
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import alembic.command  # noqa: F401 - imported once for all processes, a second each otherwise
 from sqlalchemy import insert, make_url
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.compliance.store import event, whole_build
 from adapters.store import open_store
@@ -85,10 +86,13 @@ def die_inside_a_transaction(url: str, build: str) -> None:
     async def main() -> None:
         parsed = make_url(url)
         database = Database(parsed.set(drivername=DRIVERS[parsed.get_backend_name()]))
-        async with database.write("events") as connection:
+
+        async def work(connection: AsyncConnection) -> None:
             row = {"build": build, "task": "", "attempt": 0, "kind": "x", "at": 1, "data": "{}", "digest": "d"}
             rows = [row | {"first_run": "r", "run": "r", "sequence": n} for n in range(1, 200)]
             await connection.execute(insert(events), rows)
             os.kill(os.getpid(), signal.SIGKILL)
+
+        await database.write("events", work)
 
     asyncio.run(main())

@@ -66,7 +66,7 @@ async def test_a_git_that_takes_too_long_is_ended_with_its_children(git: Git, tm
 
 
 async def test_a_cancelled_call_ends_its_git_and_its_children(git: Git, tmp_path: Path) -> None:
-    task = asyncio.create_task(hanging(git, tmp_path, Call()))
+    task = asyncio.create_task(hanging(git, tmp_path, Call(stdin=b"x" * 1_000_000)))
     await until_running(f"cat {tmp_path}/never")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -126,7 +126,7 @@ async def test_the_lock_of_a_killed_worker_lasts_as_long_as_its_git(git: Git, tm
     assert not done
     order.append("ended")
     stranded.cancel()
-    await task
+    await asyncio.wait((stranded, task))
     assert order == ["ended", "taken"]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg.errors
 import pytest
 from sqlalchemy import URL, exc
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.compliance.store import event, row, whole_build
 from adapters.store import open_store
@@ -140,6 +141,9 @@ class TestShortage:
         assert "contents of a row" not in "".join(traceback.format_exception(caught.value))
 
 
+PASSWORD = "hunter2"
+
+
 class TestAddress:
     @pytest.mark.parametrize("url", ["mysql://root@host/x", "", "mendwork.db", "oracle+driver://host"])
     async def test_an_unknown_scheme_lists_the_known_ones(self, url: str) -> None:
@@ -164,8 +168,8 @@ class TestAddress:
     async def test_a_password_is_in_no_error_and_no_log(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
         with pytest.raises(StoreUnavailable, match="mendwork:\\*\\*\\*@127.0.0.1:1/x cannot be reached") as caught:
-            await open_store("postgresql://mendwork:hunter2@127.0.0.1:1/x")
-        assert "hunter2" not in "".join(traceback.format_exception(caught.value)) + caplog.text
+            await open_store(f"postgresql://mendwork:{PASSWORD}@127.0.0.1:1/x")
+        assert PASSWORD not in "".join(traceback.format_exception(caught.value)) + caplog.text
 
     async def test_a_folder_that_cannot_be_made_is_a_sentence(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
@@ -179,11 +183,12 @@ class TestAddress:
 
     async def test_sqlite_syncs_every_commit_and_keeps_a_log_beside(self, path: Path, store: Store) -> None:
         database = Database(URL.create("sqlite+aiosqlite", database=str(path)))
-        async with database.read() as connection:
-            found = [
-                (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar()
-                for name in ("journal_mode", "synchronous", "busy_timeout")
-            ]
+
+        async def pragmas(connection: AsyncConnection) -> list[object]:
+            names = ("journal_mode", "synchronous", "busy_timeout")
+            return [(await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in names]
+
+        found = await database.read(pragmas)
         await database.close()
         assert found == ["wal", 2, 20_000]
 

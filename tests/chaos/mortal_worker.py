@@ -1,15 +1,18 @@
-"""A worker of the product that can be told to die: ``python -m tests.chaos.mortal_worker saga|workspace|model|sandbox``.
+"""A worker of the product that can be told to die: ``python -m tests.chaos.mortal_worker CLASS``.
 
-The file ``kill`` in the state folder names an activity and a moment, as in ``apply_change after``: the worker that comes to
-it first takes the file away and kills itself with SIGKILL, before the activity's effect, in its middle, or when the effect
-is done and nobody knows it yet.
+A file in the folder ``kills`` orders one death: it is named by an activity and a moment, as in ``apply_change.after``.
+The worker that comes to it first takes the file away and kills itself with SIGKILL: before the activity's effect, in
+its middle, or when the effect is done and nobody knows it yet. The worker that takes the activity up again writes down
+how long after its own start that was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,57 +21,67 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 import worker
 
-MIDDLE_SECONDS = 0.3
+MIDDLE_SECONDS = 0.25
 
 
-def arm(state: Path, activity_type: str, moment: str) -> None:
-    """Order one death; ``moment`` is "before", "during" or "after"."""
-    draft = state / "kill.draft"
-    draft.write_text(f"{activity_type} {moment}")
-    draft.replace(state / "kill")
+def order_death(state: Path, activity_type: str, moment: str) -> None:
+    """``moment`` is "before", "during" or "after"."""
+    (state / "kills").mkdir(parents=True, exist_ok=True)
+    (state / "kills" / f"{activity_type}.{moment}").touch()
 
 
-def armed(state: Path) -> bool:
-    """Whether the death is still to come."""
-    return (state / "kill").exists()
+def deaths(state: Path) -> dict[str, float | None]:
+    """The ordered deaths that happened, and after how many seconds of the next worker its activity went on."""
+    return {
+        place.name.removesuffix(".died"): float(text) if (text := place.read_text()) else None
+        for place in (state / "kills").glob("*.died")
+    }
 
 
 class Mortal(Interceptor):
     """Looks for an order at every activity."""
 
     def __init__(self, state: Path) -> None:
-        self._state = state
+        self._kills = state / "kills"
+        self._started = time.monotonic()
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Called by the worker for each activity."""
-        return _Mortal(next, self._state)
+        return _Mortal(next, self)
+
+    def ordered(self, moment: str) -> bool:
+        """Whether the running activity is to die at this moment."""
+        return (self._kills / f"{activity.info().activity_type}.{moment}").exists()
+
+    def die_if(self, moment: str) -> None:
+        """Take the order, if there is one, and obey it."""
+        order = self._kills / f"{activity.info().activity_type}.{moment}"
+        with contextlib.suppress(FileNotFoundError):
+            order.rename(order.with_suffix(f".{moment}.died"))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def resumed(self) -> None:
+        """Note that an activity whose worker died goes on here."""
+        for place in self._kills.glob(f"{activity.info().activity_type}.*.died"):
+            if not place.read_text():
+                place.write_text(f"{time.monotonic() - self._started:.2f}")
 
 
 class _Mortal(ActivityInboundInterceptor):
-    def __init__(self, next: ActivityInboundInterceptor, state: Path) -> None:
+    def __init__(self, next: ActivityInboundInterceptor, mortal: Mortal) -> None:
         super().__init__(next)
-        self._state = state
+        self._mortal = mortal
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
-        self._die_if("before")
+        self._mortal.resumed()
+        self._mortal.die_if("before")
         effect = asyncio.ensure_future(super().execute_activity(input))
-        if self._ordered("during"):
+        if self._mortal.ordered("during"):
             await asyncio.wait([effect], timeout=MIDDLE_SECONDS)
-            self._die_if("during")
+            self._mortal.die_if("during")
         result = await effect
-        self._die_if("after")
+        self._mortal.die_if("after")
         return result
-
-    def _ordered(self, moment: str) -> bool:
-        try:
-            return (self._state / "kill").read_text() == f"{activity.info().activity_type} {moment}"
-        except FileNotFoundError:
-            return False
-
-    def _die_if(self, moment: str) -> None:
-        if self._ordered(moment):
-            (self._state / "kill").rename(self._state / f"killed-{os.getpid()}")
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,9 @@ class Ran:
 class Workshop:
     """One folder with a project, its configuration and what runs for it."""
 
-    def __init__(self, root: Path, *, answers: list[dict[str, Any]] = ANSWERS, files: Mapping[str, str] = FILES) -> None:
+    def __init__(
+        self, root: Path, *, answers: list[dict[str, Any]] = ANSWERS, files: Mapping[str, str] = FILES
+    ) -> None:
         self.root = root
         self.state = root / ".mendwork"
         self.bill = root / "bill.jsonl"
@@ -216,7 +218,12 @@ class Workshop:
         """A process of its own group with its output in a file, ended by SIGTERM at the end."""
         with (self.root / log).open("wb") as output:
             process = subprocess.Popen(
-                argv, cwd=self.root, env=self.environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                argv,
+                cwd=self.root,
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
             try:
                 yield process
