@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json as jsonlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from domain.ports.store import Event, Store
 
 POLL_SECONDS = 0.2
+ROUNDS_BETWEEN_LOOKS = 5
+"""Events say when a build ends; the server is asked now and then, for a workflow that ended without a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +139,11 @@ async def _start(client: Client, settings: Settings, store: Store, request: Buil
 
 async def _follow(store: Store, build: str, *, client: Client | None, json: bool) -> int:
     try:
-        async for event in _events(store, build, client):
-            _show(event, json)
-            if event.kind == ENDED:
-                return _ended(build, event.data, json)
+        async with contextlib.aclosing(_events(store, build, client)) as events:
+            async for event in events:
+                _show(event, json)
+                if event.kind == ENDED:
+                    return _ended(build, event.data, json)
     except asyncio.CancelledError:
         say(f"detached; {build} goes on. Come back with `mendwork watch {build}`")
         return INTERRUPTED
@@ -167,34 +171,30 @@ def _ended(build: str, data: Any, json: bool) -> int:
     return exit_code(data["status"], data.get("fault", ""))
 
 
-async def _events(store: Store, build: str, client: Client | None) -> AsyncIterator[Event]:
+async def _events(store: Store, build: str, client: Client | None) -> AsyncGenerator[Event, None]:
     """The build's events as they are recorded, until its workflow is over and everything was read."""
-    position = 0
-    over = asyncio.create_task(_over(client, build))
-    try:
-        while True:
-            last_round = over.done()
-            for at, event in await store.events.read(build, after=position):
-                position = at
-                yield event
-            if last_round:
-                return
-            await asyncio.wait([over], timeout=POLL_SECONDS)
-    finally:
-        over.cancel()
+    position, rounds, over = 0, 0, client is None
+    while True:
+        for at, event in await store.events.read(build, after=position):
+            position = at
+            yield event
+        if over:
+            return
+        rounds += 1
+        if client is not None and rounds % ROUNDS_BETWEEN_LOOKS == 0:
+            over = await _is_over(client, build)
+        await asyncio.sleep(POLL_SECONDS)
 
 
-async def _over(client: Client | None, build: str) -> None:
-    """Returns when the workflow is over, however it ended, or does not exist."""
-    from temporalio.client import WorkflowFailureError
+async def _is_over(client: Client, build: str) -> bool:
+    """Whether the workflow ended, however it did, or does not exist: then no more events come."""
+    from temporalio.client import WorkflowExecutionStatus
     from temporalio.service import RPCError, RPCStatusCode
 
-    if client is None:
-        return
     try:
-        await client.get_workflow_handle(build).result()
-    except WorkflowFailureError:
-        return
+        description = await client.get_workflow_handle(build).describe()
     except RPCError as error:
-        if error.status != RPCStatusCode.NOT_FOUND:
-            raise
+        if error.status == RPCStatusCode.NOT_FOUND:
+            return True
+        raise Transient(f"Temporal does not answer: {error.message}") from error
+    return description.status is not WorkflowExecutionStatus.RUNNING

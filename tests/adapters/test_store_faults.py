@@ -54,6 +54,11 @@ def change(path: Path, statement: str) -> None:
         connection.execute(statement)
 
 
+def write_nonsense(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"this is a text file, and not a short one" * 100)
+
+
 class TestDamage:
     async def test_a_damaged_event_is_named_its_build_marked_and_others_are_served(
         self, store: Store, path: Path
@@ -84,8 +89,7 @@ class TestDamage:
         assert await store.builds.get("build-a-1") == row(damaged="run-build-a-1/run-build-a-1/3")
 
     async def test_a_file_that_is_no_database_is_a_defect_with_a_sentence(self, path: Path) -> None:
-        path.parent.mkdir()
-        path.write_bytes(b"this is a text file, and not a short one" * 100)
+        write_nonsense(path)
         with pytest.raises(Defect, match="damaged: file is not a database"):
             await open_store(f"sqlite:///{path}")
 
@@ -167,7 +171,7 @@ class TestAddress:
 
     async def test_a_password_is_in_no_error_and_no_log(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
-        with pytest.raises(StoreUnavailable, match="mendwork:\\*\\*\\*@127.0.0.1:1/x cannot be reached") as caught:
+        with pytest.raises(StoreUnavailable, match=r"mendwork:\*\*\*@127.0.0.1:1/x cannot be reached") as caught:
             await open_store(f"postgresql://mendwork:{PASSWORD}@127.0.0.1:1/x")
         assert PASSWORD not in "".join(traceback.format_exception(caught.value)) + caplog.text
 

@@ -157,17 +157,22 @@ class Workshop:
 
     def mendwork(self, *arguments: str, seconds: float = 90.0, stdin: str = "") -> Ran:
         """Run the command line to its end."""
-        done = subprocess.run(
+        with subprocess.Popen(
             [*MENDWORK, *arguments],
             cwd=self.root,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
+            env={**self.environment, "PYTHONFAULTHANDLER": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=seconds,
-            check=False,
-        )
-        return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
+        ) as process:
+            try:
+                out, err = process.communicate(stdin, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGABRT)  # where it hangs is on stderr then
+                out, err = process.communicate()
+                raise AssertionError(f"mendwork {arguments} did not end within {seconds} s\n{out}\n{err}") from None
+        return Ran(code=process.returncode, out=out, err=err)
 
     def status(self, build: str) -> dict[str, Any]:
         """``mendwork status BUILD --json``."""
