@@ -1,4 +1,4 @@
-"""``python3 -m setup.bootstrap [test]``: all that ``make`` needs, on a bare system Python; the second time in no time."""
+"""``python3 -m setup.bootstrap [test]``: all that ``make`` needs, on a bare system Python; twice costs nothing."""
 
 from __future__ import annotations
 

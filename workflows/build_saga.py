@@ -88,6 +88,7 @@ class BuildSaga:
         for task in tasks:
             head = await self._task(admitted, plan, task, head)
         landed = await self._land(admitted, base, head)
+        self._effects.shield()
         await self._undo.close_all()
         self._status = "succeeded"
         names = tuple(task.id for task in tasks)
@@ -194,6 +195,7 @@ class BuildSaga:
         except ChildWorkflowError:
             self._tasks[task.id] = "failed"
             raise
+        self._effects.heed_cancellation()
         self._tasks[task.id] = "succeeded"
         return Base(commit=outcome.commit, ran=outcome.ran)
 
@@ -208,6 +210,7 @@ class BuildSaga:
 
     async def _compensate(self, status: str, sentence: str, *, fault: str) -> None:
         self._status = status
+        self._effects.shield()
         left = await self._undo.undo_all()
         if left:
             sentence += "; could not be undone: " + "; ".join(left)

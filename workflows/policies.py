@@ -47,6 +47,20 @@ class Effects:
     def __init__(self, *, heartbeat: timedelta = DEFAULT_HEARTBEAT) -> None:
         self._heartbeat = heartbeat
         self._base = workflow.info().task_queue
+        self._shielded = False
+
+    def shield(self) -> None:
+        """From here on a cancellation changes nothing: the saga compensates, or what it did is final."""
+        self._shielded = True
+
+    def heed_cancellation(self) -> None:
+        """Raise CancelledError if one was asked for.
+
+        A cancelled step that ends well all the same returns its result and swallows the cancellation: after every step
+        that waits for its end, ask again.
+        """
+        if workflow.cancellation_reason() is not None and not self._shielded:
+            raise asyncio.CancelledError
 
     async def run(
         self,
@@ -62,12 +76,16 @@ class Effects:
         """
         for lost in range(LOST_WORKERS + 1):
             try:
-                return await self._once(policy, method, request, summary)
+                result = await self._once(policy, method, request, summary)
             except ActivityError as error:
                 if is_cancelled_exception(error):
                     raise asyncio.CancelledError from error
+                self.heed_cancellation()
                 if lost == LOST_WORKERS or not _worker_lost(error):
                     raise
+            else:
+                self.heed_cancellation()
+                return result
         raise AssertionError("unreachable: the last round returns or raises")
 
     async def _once(

@@ -177,6 +177,7 @@ class TaskSaga:
 
     async def _end(self, status: str, **data: Any) -> None:
         self._phase = status
+        self._effects.shield()
         self._recorder.note("task.ended", attempt=self._attempt, status=status, **data)
         workflow.set_current_details(status)
         await self._recorder.flush(self._effects)

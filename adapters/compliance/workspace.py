@@ -51,7 +51,7 @@ class UserRepository:
 
     def git(self, *arguments: str) -> str:
         """Run git in the repository; return what it printed."""
-        command = ("git", "-c", "safe.directory=*", *arguments)
+        command = ("git", "-c", "safe.directory=*", "-c", "core.fsync=none", *arguments)
         environment = {"PATH": os.environ["PATH"], **_USER}
         done = subprocess.run(command, cwd=self.path, env=environment, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()

@@ -63,8 +63,6 @@ class GitLanding:
 
     async def send(self, origin: Origin, mirror: Mirror, commit: str) -> None:
         """Give the user's repository every object that ``commit`` needs; those that it has are not sent again."""
-        if await _complete(origin, commit):
-            return
         known = await _shared(origin, mirror)
         await self._transfer(origin, mirror, [commit, *(f"^{name}" for name in known)])
         if known and not await _complete(origin, commit):

@@ -1,6 +1,6 @@
 """litellm, loaded once on first use, in a thread with an event loop of its own.
 
-Its import takes seconds, its first call most of another; it keeps clients and tasks bound to the loop that it was called
+Its import takes seconds, its first call most of another, and it binds clients and tasks to the loop that it was called
 on. Here all of that happens beside the worker's loop, whose heartbeats go on.
 """
 
@@ -13,6 +13,8 @@ import threading
 from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
+
+from domain.errors import ProviderRefused
 
 Result = TypeVar("Result")
 
@@ -53,8 +55,10 @@ def _made() -> Engine:
 def _configured() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import fetches its price list
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # else the import reads a .env file that nobody asked for
-    import litellm
-
+    try:
+        import litellm
+    except ImportError as error:
+        raise ProviderRefused("litellm is not installed: models need the extra 'llm' (uv sync --extra llm)") from error
     litellm.disable_aiohttp_transport = True  # aiohttp sessions are left open; httpx closes with its client
     litellm.suppress_debug_info = True
     litellm.set_verbose = False

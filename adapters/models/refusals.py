@@ -17,10 +17,11 @@ MAX_WAIT_SECONDS = 120.0
 _ABSURD_SECONDS = 7 * 24 * 3600.0
 
 _SECRET = re.compile(r"(?i)\b(?:sk|pk|key|gsk|xai|AIza)[-_]?[\w*-]{12,}|\bbearer\s+\S+|([?&](?:api[-_]?)?key=)[^&\s]+")
-_PREFIX = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout|Window\w*)\b:?\s*-?\s*)+")
+_ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\b:?\s*-?\s*)+")
 _TRY_AGAIN = frozenset({408, 409, 425})
 _ADVICE_BY_CLASS = {
-    "ContextWindowExceededError": "the prompt is too long for it; make the task smaller or name a model with more context",
+    "ContextWindowExceededError": "the prompt is too long for it; make the task smaller or name a larger model",
     "ContentPolicyViolationError": "its content filter refused the prompt; reword the spec or name another model",
     "UnsupportedParamsError": "it does not take one of our parameters; set structured = false for it",
 }
@@ -57,7 +58,7 @@ def plain_line(text: str, endpoint: Endpoint) -> str:
     for secret in {endpoint.api_key, endpoint.api_key.strip()} - {""}:
         line = line.replace(secret, "[key]")
     line = _SECRET.sub(lambda match: (match[1] or "") + "[key]", line)
-    return "".join(c for c in _PREFIX.sub("", line).strip() if c.isprintable())
+    return "".join(c for c in _PREFIX.sub("", _ESCAPE_CODE.sub("", line)[:1000]).strip() if c.isprintable())
 
 
 def _seconds_until(value: str, now: datetime) -> float:

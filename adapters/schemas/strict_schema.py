@@ -10,7 +10,7 @@ _KEYED_BY_NAME = ("properties", "$defs")
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """pydantic's schema with every property required, nothing additional allowed, and no word that strict mode refuses."""
+    """pydantic's schema with every property required, nothing additional, and no word that strict mode refuses."""
     strict = {key: _inside(key, value) for key, value in schema.items() if key not in _NOISE}
     if "const" in strict:
         strict["enum"] = [strict.pop("const")]

@@ -4,35 +4,106 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from adapters.settings.model import Settings
+from adapters.settings.model import Settings, unknown_keys
 from domain.errors import InvalidInput
 
 FILE = "mendwork.toml"
-PREFIX = "MENDWORK_"
 
 
-def load_settings(*, start: Path, environment: Mapping[str, str]) -> Settings:
+def load_settings(*, start: Path, environment: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Settings:
     """Read the file that ``MENDWORK_CONFIG`` names, or the first ``mendwork.toml`` in ``start`` and its parents.
 
-    ``MENDWORK_SECTION__KEY=value`` overrides the file. Raises InvalidInput with the file, the field and the reason.
+    ``MENDWORK_SECTION__KEY=value`` overrides the file, and ``flags``, nested as the file is, override both. Keys of
+    the environment read as lower case; lists are JSON or separated by commas. Raises InvalidInput in one sentence with
+    the file or variable, the field and the reason, and never the value.
     """
+    from pydantic_settings import SettingsError  # lazy: a third of ``--help``'s time
+
+    from adapters.settings.sources import from_environment, from_flags
+
     path = _find(start, environment.get("MENDWORK_CONFIG", ""))
+    given = _Given(path=path, file=_read(path), environment=environment, flags=flags or {})
+    given.refuse_unknown_sections()
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path}: {error}") from error
-    _override(values, environment)
+        return given.settings(from_environment(environment), from_flags(given.flags))
+    except SettingsError as error:
+        raise InvalidInput(f"the environment: {error.args[0]}: not JSON") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What was given, and by whom."""
+
+    path: Path
+    file: Mapping[str, Any]
+    environment: Mapping[str, str] = field(repr=False)
+    flags: Mapping[str, Any]
+
+    def settings(self, environment: Mapping[str, Any], flags: Mapping[str, Any]) -> Settings:
+        from adapters.settings.sources import merged
+
+        try:
+            return Settings.model_validate(merged(self.file, environment, flags, {"root": self.path.parent}))
+        except ValidationError as error:
+            first, *more = error.errors(include_url=False, include_input=False)
+            reason = first["msg"].removeprefix("Value error, ")
+            others = f" (and {len(more)} more problems)" if more else ""
+            sentence = f"{self._origin(first['loc'])}: {_dotted(first['loc'])}{reason}{others}"
+        raise InvalidInput(sentence)
+
+    def refuse_unknown_sections(self) -> None:
+        """Values that no source would look at: a misspelt section of the environment, a ``root`` in the file."""
+        if "root" in self.file:
+            raise InvalidInput(f"{self.path}: {unknown_keys(Settings, ['root'])}")
+        for name in self.environment:
+            section, delimiter, _ = name.upper().removeprefix("MENDWORK_").partition("__")
+            known = section.lower() in Settings.model_fields and section != "ROOT"
+            if name.upper().startswith("MENDWORK_") and delimiter and not known:
+                raise InvalidInput(f"{name}: {unknown_keys(Settings, [section.lower()])}")
+
+    def _origin(self, loc: tuple[int | str, ...]) -> str:
+        """Who gave the value at ``loc``: the command line, a variable of the environment, or the file."""
+        names = [str(part) for part in loc]
+        if _inside(self.flags, names):
+            return "the command line"
+        for length in range(len(names), 0, -1):
+            for name in self.environment:
+                if name.upper() == "MENDWORK_" + "__".join(names[:length]).upper():
+                    return name
+        below = "MENDWORK_" + "__".join([*names[:2], ""]).upper()
+        only_there = not _inside(self.file, names[:2])
+        return next((n for n in self.environment if only_there and n.upper().startswith(below)), str(self.path))
+
+
+def _inside(values: Any, names: list[str]) -> bool:
+    for name in names:
+        if not isinstance(values, Mapping) or name not in values:
+            return False
+        values = values[name]
+    return bool(names)
+
+
+def _dotted(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in loc) + ": " if loc else ""
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    from adapters.settings.sources import from_file
+
     try:
-        return Settings.model_validate({**values, "root": path.parent.resolve()})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(f"{path}: {where}: {first['msg']}") from error
+        return from_file(path)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path}: is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _find(start: Path, named: str) -> Path:
@@ -44,16 +115,3 @@ def _find(start: Path, named: str) -> Path:
         if (folder / FILE).is_file():
             return (folder / FILE).resolve()
     raise InvalidInput(f"no {FILE} in {start} or above; it names the projects that may be built")
-
-
-def _override(values: dict[str, Any], environment: Mapping[str, str]) -> None:
-    for name, value in environment.items():
-        parts = name.removeprefix(PREFIX).lower().split("__")
-        if not name.startswith(PREFIX) or len(parts) < 2:
-            continue
-        section = values
-        for part in parts[:-1]:
-            section = section.setdefault(part, {})
-            if not isinstance(section, dict):
-                raise InvalidInput(f"{name} overrides a value that is no section")
-        section[parts[-1]] = value

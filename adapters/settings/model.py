@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from domain.build.names import check_project_name
 from domain.build.project import Limits, Project
@@ -18,8 +21,45 @@ def _argv(value: Any) -> Any:
     return tuple(shlex.split(value)) if isinstance(value, str) else value
 
 
+def _names(value: Any) -> Any:
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+def _known_limits(value: Any) -> Any:
+    known = [each.name for each in fields(Limits)]
+    unknown = [key for key in value if key not in known] if isinstance(value, Mapping) else []
+    if unknown:
+        raise ValueError(_unknown(unknown, known))
+    return value
+
+
+def _positive_limits(limits: Limits) -> Limits:
+    for each in fields(Limits):
+        value = getattr(limits, each.name)
+        if not 0 < value < math.inf:
+            raise ValueError(f"{each.name} must be a number above 0")
+    return limits
+
+
+def unknown_keys(section: type[BaseModel], keys: Iterable[str]) -> str:
+    """The sentence for keys that ``section`` does not have, with those it has."""
+    return _unknown(keys, [name for name in section.model_fields if name != "root"])
+
+
+def _unknown(keys: Iterable[str], known: Iterable[str]) -> str:
+    return f"unknown key {', '.join(repr(key) for key in keys)}; known: {', '.join(sorted(known))}"
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_only(cls, value: Any) -> Any:
+        unknown = [key for key in value if key not in cls.model_fields] if isinstance(value, Mapping) else []
+        if unknown:
+            raise ValueError(unknown_keys(cls, unknown))
+        return value
 
 
 class TemporalSettings(_Section):
@@ -36,8 +76,8 @@ class TemporalSettings(_Section):
 class Timeouts(_Section):
     """Seconds after which a silent worker's work goes to another one."""
 
-    heartbeat: float = Field(default=5.0, ge=1.0)
-    sticky: float = Field(default=5.0, ge=1.0)
+    heartbeat: float = Field(default=5.0, ge=1.0, allow_inf_nan=False)
+    sticky: float = Field(default=5.0, ge=1.0, allow_inf_nan=False)
 
 
 class ModelSettings(_Section):
@@ -49,10 +89,10 @@ class ModelSettings(_Section):
 
     model: str = Field(min_length=1)
     base_url: str = ""
-    api_key_env: str = ""
+    api_key_env: str = Field(default="", pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")
     structured: bool = True
-    input_price: float | None = Field(default=None, ge=0)
-    output_price: float | None = Field(default=None, ge=0)
+    input_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    output_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     def price(self) -> Price | None:
         """None where the configuration has no price; litellm's table is asked then."""
@@ -67,8 +107,8 @@ class ModelSettings(_Section):
 class Roles(_Section):
     """Chains of model names: the first is asked first, the next when it fails for good. Empty means every model."""
 
-    reasoning: tuple[str, ...] = ()
-    coding: tuple[str, ...] = ()
+    reasoning: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    coding: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
 
 
 class ProjectSettings(_Section):
@@ -78,7 +118,9 @@ class ProjectSettings(_Section):
     branch: str = "main"
     test: Annotated[tuple[str, ...], BeforeValidator(_argv), Field(min_length=1)]
     toolchain: tuple[Path, ...] = ()
-    limits: Limits = Field(default_factory=Limits)
+    limits: Annotated[Limits, BeforeValidator(_known_limits), AfterValidator(_positive_limits)] = Field(
+        default_factory=Limits
+    )
 
 
 class Settings(_Section):
@@ -87,7 +129,7 @@ class Settings(_Section):
     root: Path
     temporal: TemporalSettings = Field(default_factory=TemporalSettings)
     timeouts: Timeouts = Field(default_factory=Timeouts)
-    store: str = ""
+    store: str = Field(default="", repr=False)  # its URL may hold a password
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     roles: Roles = Field(default_factory=Roles)
     projects: dict[str, ProjectSettings] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, select, update
+from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.store.content import canonical
@@ -17,8 +17,6 @@ from domain.money.usage import Usage
 from domain.ports.language_model import CallKey
 from domain.ports.store import CallTry, RecordedCall
 
-OVERTAKEN = Overtaken.__name__
-
 
 class SqlCalls:
     """``domain.ports.store.Calls``."""
@@ -27,8 +25,7 @@ class SqlCalls:
         self._database = database
 
     async def find(self, key: CallKey, *, request: str) -> RecordedCall | None:
-        async with self._database.read() as connection:
-            row = await _first(connection, _answered(key))
+        row = await self._database.read(lambda connection: _first(connection, _answered(key)))
         if row is None:
             return None
         if row.request != request:
@@ -36,40 +33,46 @@ class SqlCalls:
         return _recorded(row)
 
     async def begin(self, key: CallKey, *, build: str, request: str, model: str) -> int:
-        async with self._database.write(f"call {key}") as connection:
+        begun = {"key": str(key), "build": build, "request": request, "model": model, "state": "running", "fault": ""}
+
+        async def work(connection: AsyncConnection) -> int:
             if await _first(connection, _answered(key)) is not None:
                 raise Overtaken(f"call {key} was answered meanwhile")
             running = and_(calls.c.key == str(key), calls.c.state == "running")
             await connection.execute(update(calls).where(running).values(state="unknown"))
             last = await connection.scalar(select(func.max(calls.c.number)).where(calls.c.key == str(key)))
             number: int = (last or 0) + 1
-            values = {"key": str(key), "number": number, "build": build, "request": request, "model": model}
-            await connection.execute(self._database.insert(calls).values(values | {"state": "running", "fault": ""}))
-        return number
+            await connection.execute(insert(calls).values(begun | {"number": number}))
+            return number
+
+        return await self._database.write(f"call {key}", work)
 
     async def end(self, key: CallKey, number: int, *, outcome: RecordedCall | str) -> None:
-        this = and_(calls.c.key == str(key), calls.c.number == number)
-        async with self._database.write(f"call {key}") as connection:
-            row = await _first(connection, this)
-            if row is None:
-                raise KeyConflict(f"call {key} has no try {number}")
-            if isinstance(outcome, RecordedCall) and outcome.request != row.request:
-                raise KeyConflict(f"call {key}, try {number}, answers another request than it began")
-            values = _ended(outcome)
-            overtaken = isinstance(outcome, RecordedCall) and await _taken(connection, key, number)
-            if overtaken:
-                values |= {"state": "failed", "fault": OVERTAKEN, "answer": None, "value": None, "problems": None}
-            if row.state in ("running", "unknown"):
-                await connection.execute(update(calls).where(this).values(values))
-            elif any(getattr(row, name) != value for name, value in values.items()):
-                raise KeyConflict(f"call {key}, try {number}, has ended otherwise")
-        if overtaken:
+        if await self._database.write(f"call {key}", lambda connection: _end(connection, key, number, outcome)):
             raise Overtaken(f"call {key} was answered by another try before try {number}")
 
     async def tries(self, build: str) -> Sequence[CallTry]:
         query = select(calls).where(calls.c.build == build).order_by(calls.c.position)
-        async with self._database.read() as connection:
-            return [_try(row) for row in await connection.execute(query)]
+        return [_try(row) for row in await self._database.read(lambda connection: connection.execute(query))]
+
+
+async def _end(connection: AsyncConnection, key: CallKey, number: int, outcome: RecordedCall | str) -> bool:
+    """Whether another try has answered: then this one is kept for its usage alone."""
+    this = and_(calls.c.key == str(key), calls.c.number == number)
+    row = await _first(connection, this)
+    if row is None:
+        raise KeyConflict(f"call {key} has no try {number}")
+    if isinstance(outcome, RecordedCall) and outcome.request != row.request:
+        raise KeyConflict(f"call {key}, try {number}, answers another request than it began")
+    values = _ended(outcome)
+    overtaken = isinstance(outcome, RecordedCall) and await _taken(connection, key, number)
+    if overtaken:
+        values |= {"state": "failed", "fault": Overtaken.__name__, "answer": None, "value": None, "problems": None}
+    if row.state in ("running", "unknown"):
+        await connection.execute(update(calls).where(this).values(values))
+    elif any(getattr(row, name) != value for name, value in values.items()):
+        raise KeyConflict(f"call {key}, try {number}, has ended otherwise")
+    return overtaken
 
 
 def _answered(key: CallKey) -> ColumnElement[bool]:

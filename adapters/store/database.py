@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, event, text
 from sqlalchemy.dialects import postgresql, sqlite
@@ -12,6 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from adapters.store.faults import translated
+
+T = TypeVar("T")
 
 BUSY_SECONDS = 20
 READING = "mendwork_reading"
@@ -30,24 +33,27 @@ class Database:
             event.listen(self._engine.sync_engine, "connect", _tune_sqlite)
             event.listen(self._engine.sync_engine, "begin", _begin_sqlite)
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction that only reads: it never waits for a writer."""
+    async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """What ``work`` returns, in a transaction that only reads: it never waits for a writer."""
+        return await _to_its_end(self._read(work))
+
+    async def write(self, lock: str, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """What ``work`` returns, in a transaction that writes: after every other one with the same ``lock`` has ended,
+        and all of it or nothing. SQLite has one writer at a time anyway, so there the lock is the database's.
+        """
+        return await _to_its_end(self._write(lock, work))
+
+    async def _read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         with translated(self.name):
             async with self._readers.begin() as connection:
-                yield connection
+                return await work(connection)
 
-    @asynccontextmanager
-    async def write(self, lock: str) -> AsyncIterator[AsyncConnection]:
-        """A transaction that writes, after every other one with the same ``lock`` has ended; all of it or nothing.
-
-        SQLite has one writer at a time anyway, so there the lock is the database's.
-        """
+    async def _write(self, lock: str, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         with translated(self.name):
             async with self._engine.begin() as connection:
                 if not self._sqlite:
                     await connection.execute(_ADVISORY_LOCK, {"lock": f"mendwork {lock}"})
-                yield connection
+                return await work(connection)
 
     def insert(self, table: Any) -> Any:
         """The dialect's INSERT, which has ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
@@ -55,6 +61,21 @@ class Database:
 
     async def close(self) -> None:
         await self._engine.dispose()
+
+
+async def _to_its_end(transaction: Coroutine[Any, Any, T]) -> T:
+    """Finish the transaction also when the caller is cancelled: cut in the middle, aiosqlite would leave a connection
+    that holds the write lock. Bounded, because every wait inside is."""
+    task = asyncio.create_task(transaction)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):  # asked again; raised below
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # looked at: nobody is left to tell
+        raise
 
 
 _POSTGRES = {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}

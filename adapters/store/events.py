@@ -33,22 +33,24 @@ class SqlEventLog:
         rows = [_as_row(event) for event in events]
         if not rows:
             return 0
-        async with self._database.write("events") as connection:
+
+        async def work(connection: AsyncConnection) -> int:
             new = await self._insert(connection, rows)
             if len(new) < len(rows):
                 await _compare(connection, rows)
             touched = {e.build for e in events if event_key(e) in new and not e.task and e.kind in ROW_KINDS}
             for build in sorted(touched):
                 await self._refold(connection, build)
-        return len(new)
+            return len(new)
+
+        return await self._database.write("events", work)
 
     async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
         query = select(log).where(log.c.build == build, log.c.position > after).order_by(log.c.position)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = (await self._database.read(lambda connection: connection.execute(query))).all()
         found, damaged = _readable(rows)
         if damaged:
-            await self._mark(build, damaged)
+            await self._database.write("events", lambda connection: connection.execute(_marking(build, damaged)))
             raise EventUnreadable(f"event {damaged} of build {build} is damaged: its content does not have its digest")
         return [(row.position, event) for row, event in zip(rows, found, strict=True)]
 
@@ -66,10 +68,6 @@ class SqlEventLog:
             del values["damaged"]  # an earlier mark stays until the build is rebuilt
             await connection.execute(insert.on_conflict_do_update(index_elements=[builds.c.build], set_=values))
         if damaged:
-            await connection.execute(_marking(build, damaged))
-
-    async def _mark(self, build: str, damaged: str) -> None:
-        async with self._database.write("events") as connection:
             await connection.execute(_marking(build, damaged))
 
 

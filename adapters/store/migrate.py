@@ -17,11 +17,8 @@ async def upgrade(database: Database) -> None:
 
     Raises InvalidInput when a later version of Mendwork wrote the database.
     """
-    async with database.read() as connection:
-        if await connection.run_sync(revision) == HEAD:
-            return
-    async with database.write("migrations") as connection:
-        await connection.run_sync(_upgrade)
+    if await database.read(lambda connection: connection.run_sync(revision)) != HEAD:
+        await database.write("migrations", lambda connection: connection.run_sync(_upgrade))
 
 
 def revision(connection: Connection) -> str | None:

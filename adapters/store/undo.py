@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import Row, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.store.content import canonical, check_outcome
 from adapters.store.database import Database
@@ -24,22 +26,24 @@ class SqlUndoLog:
         data = canonical(f"undo record {record.key}", dict(record.data))
         values = {"key": record.key, "build": record.build, "action": record.action, "data": data}
         insert = self._database.insert(undo).values(values | {"outcome": ""})
-        async with self._database.write(f"undo {record.key}") as connection:
+
+        async def work(connection: AsyncConnection) -> Row[Any]:
             await connection.execute(insert.on_conflict_do_nothing(index_elements=[undo.c.key]))
-            stored = (await connection.execute(select(undo).where(undo.c.key == record.key))).one()
+            return (await connection.execute(select(undo).where(undo.c.key == record.key))).one()
+
+        stored = await self._database.write(f"undo {record.key}", work)
         if any(getattr(stored, name) != value for name, value in values.items()):
             raise KeyConflict(f"undo record {record.key} is there with another content")
 
     async def close(self, key: str, *, outcome: str) -> None:
-        async with self._database.write(f"undo {key}") as connection:
+        async def work(connection: AsyncConnection) -> None:
             before = await connection.scalar(select(undo.c.outcome).where(undo.c.key == key))
             if check_outcome(key, before=before, after=outcome):
                 await connection.execute(update(undo).where(undo.c.key == key).values(outcome=outcome))
 
+        await self._database.write(f"undo {key}", work)
+
     async def open(self) -> Sequence[UndoRecord]:
         query = select(undo).where(undo.c.outcome == "").order_by(undo.c.position)
-        async with self._database.read() as connection:
-            return [
-                UndoRecord(key=row.key, build=row.build, action=row.action, data=json.loads(row.data))
-                for row in await connection.execute(query)
-            ]
+        rows = await self._database.read(lambda connection: connection.execute(query))
+        return [UndoRecord(key=r.key, build=r.build, action=r.action, data=json.loads(r.data)) for r in rows]

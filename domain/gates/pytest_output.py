@@ -7,10 +7,19 @@ from collections.abc import Sequence
 from domain.gates.report import TestReport, settle
 
 _COUNTED = {
-    "passed", "failed", "error", "errors", "skipped", "deselected", "xfailed", "xpassed", "warning", "warnings", "rerun",
-    "subtests passed", "subtests failed", "subtests skipped",
-}  # fmt: skip
+    *("passed", "failed", "error", "errors", "skipped", "deselected", "xfailed", "xpassed", "warning", "warnings"),
+    *("rerun", "subtests passed", "subtests failed", "subtests skipped"),
+}
 _SECTIONS = {"FAILURES", "ERRORS"}
+_AFTERWARDS = (
+    "short test summary info",
+    "warnings summary",
+    "slowest",
+    "tests coverage",
+    "PASSES",
+    "XPASSES",
+    "XFAILURES",
+)
 
 
 def read_pytest(lines: Sequence[str], exit_code: int) -> TestReport:
@@ -25,9 +34,9 @@ def pytest_blocks(lines: Sequence[str]) -> list[str]:
     section = ""
     for line in lines:
         title = _framed(line, "=")
-        if title:
+        if title in _SECTIONS or title.startswith(_AFTERWARDS) or (title and _summary(line)):
             section = title
-        if section in _SECTIONS and not title:
+        elif section in _SECTIONS:
             if _framed(line, "_") or not blocks:
                 blocks.append([])
             blocks[-1].append(line)
@@ -46,7 +55,8 @@ def _framed(line: str, frame: str) -> str:
     if not line.startswith(frame) or not line.endswith(frame) or len(line) > 400:
         return ""
     title = line.strip(frame)
-    return title.strip() if title.startswith(" ") and title.endswith(" ") else ""
+    # pytest separates the frames of one traceback with "_ _ _ _".
+    return title.strip() if title.startswith(" ") and title.endswith(" ") and title.strip("_ ") else ""
 
 
 def _failing(lines: Sequence[str]) -> list[str]:

@@ -13,8 +13,8 @@ _BEFORE_PROGRAM = {"run", "exec", "--", "-c", "&&", ";", "time", "env", "coverag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestReport:
-    """Counts are None when they cannot be told. ``ran`` counts tests that were executed and had to pass: neither skipped,
-    nor deselected, nor expected to fail. ``failing`` are the names of failed tests, the first fifty."""
+    """Counts are None when they cannot be told. ``ran`` counts tests that were executed and had to pass: neither
+    skipped, nor deselected, nor expected to fail. ``failing`` are the names of failed tests, the first fifty."""
 
     __test__ = False  # no test class, though pytest would take it for one by its name
 
@@ -44,8 +44,8 @@ def runner_of(argv: Sequence[str]) -> Runner:
 def settle(summaries: Sequence[TestReport], exit_code: int, failing: Iterable[str], runner: Runner) -> TestReport:
     """One report out of all summaries in an output, oldest first.
 
-    Code under test can print a summary too. The last is the runner's unless something ran after it, so a run that wants to
-    be green is held to the lowest of all, and one that contradicts its exit code counts nothing.
+    Code under test can print a summary too. The last is the runner's unless something ran after it, so a run that
+    wants to be green is held to the lowest of all, and one that contradicts its exit code counts nothing.
     """
     names = tuple(dict.fromkeys(name[:200] for name in failing))[:50]
     if not summaries:

@@ -24,7 +24,8 @@ _TRACEBACK = "Traceback (most recent call last):"
 def trim(log_text: str, runner: Runner, *, limit: int) -> str:
     """At most ``limit`` bytes of UTF-8: each failing test's block, syntax errors and ends of tracebacks, the summary.
 
-    An output in which no such block is found gives its head, its last traceback and its tail. Says how much is left out.
+    An output in which no such block is found gives its head, its last traceback and its tail. Says how much is left
+    out.
     """
     text = plain(log_text).strip("\n")
     size = _size(text)

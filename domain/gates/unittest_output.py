@@ -31,13 +31,11 @@ def read_unittest(lines: Sequence[str], exit_code: int) -> TestReport:
 def unittest_blocks(lines: Sequence[str]) -> list[str]:
     """One block a failure or error, and the closing lines."""
     blocks: list[list[str]] = []
-    inside = False
     for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else ""
-        if _is_rule(line, "=") and _NAMED.fullmatch(following):
-            blocks.append([])
-            inside = True
-        elif _is_rule(line, "-") and _RAN.fullmatch(following.strip()):
+        if (_is_rule(line, "=") and _NAMED.fullmatch(following)) or (
+            _is_rule(line, "-") and _RAN.fullmatch(following.strip())
+        ):
             blocks.append([])
             inside = True
         elif inside:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -130,7 +132,21 @@ async def test_a_tree_with_a_git_folder_in_it_is_not_checked_out(
     assert list((tmp_path / "state" / "work").iterdir()) == []
 
 
-def test_removal_copes_with_depth_locks_and_links(tmp_path: Path) -> None:
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder of a user to whom modes matter, and this process as that user: root could remove anything."""
+    folder = Path(tempfile.mkdtemp())
+    before = os.geteuid()
+    if before == 0:
+        os.chown(folder, 12345, -1)
+        os.seteuid(12345)
+    yield folder
+    os.seteuid(before)
+    remove_tree(folder)
+
+
+def test_removal_copes_with_depth_locks_and_links(unprivileged: Path) -> None:
+    tmp_path = unprivileged
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "file").write_text("kept")
     doomed = tmp_path / "doomed"

@@ -64,8 +64,12 @@ async def test_attributes_change_no_byte_of_what_was_written(ports: GitPorts, us
 async def test_a_diff_hides_nothing_that_attributes_would_hide(ports: GitPorts, user: UserRepository) -> None:
     user.commit({".gitattributes": b"*.py -diff\n"})
     base = await based(ports, user)
-    made = await ports.workspaces.commit(request(base, operation("edit", "app.py", "", ("two", "2"))))
-    assert "\n-two\n+2\n" in await ports.sources.diff("shop", base, made.commit)
+    made = await ports.workspaces.commit(
+        request(base, operation("edit", "app.py", "", ("two", "2")), operation("create", "größe.py", "x\n"))
+    )
+    text = await ports.sources.diff("shop", base, made.commit)
+    assert "\n-two\n+2\n" in text
+    assert "\n+++ b/größe.py\n" in text
 
 
 @pytest.mark.parametrize("target", ["/etc", "../..", "lib", "nowhere"])

@@ -133,6 +133,27 @@ async def test_a_branch_that_somebody_made_meanwhile_is_kept(ports: GitPorts, us
     assert user.refs()["refs/heads/mendwork/b1"] == user.git("rev-parse", "main")
 
 
+async def test_a_branch_that_comes_between_objects_and_ref_is_kept(
+    ports: GitPorts, user: UserRepository, tmp_path: Path
+) -> None:
+    commit = await made(ports, user)
+    mirror = Mirror(folder=tmp_path / "state" / "mirrors", project="shop")
+    origin = await open_origin(user.project(), mirror.git.home)
+    await ports.landing.send(origin, mirror, commit)
+    user.git("branch", "mendwork/b1", "main")
+    theirs = user.git("rev-parse", "main")
+    assert await ports.landing.publish(origin, "b1", commit) == theirs
+    assert user.git("rev-parse", "mendwork/b1") == theirs
+
+
+async def test_a_result_that_the_user_has_under_another_name_lands(ports: GitPorts, user: UserRepository) -> None:
+    commit = await made(ports, user)
+    await ports.landing.land(user.project(), build="b1", commit=commit)
+    user.git("branch", "-m", "mendwork/b1", "kept")
+    await ports.landing.land(user.project(), build="b1", commit=commit)
+    assert user.git("rev-parse", "mendwork/b1") == user.git("rev-parse", "kept") == commit
+
+
 async def test_a_branch_named_mendwork_that_came_meanwhile_is_named(ports: GitPorts, user: UserRepository) -> None:
     commit = await made(ports, user)
     user.git("branch", "mendwork")
@@ -166,6 +187,34 @@ async def test_a_shallow_repository_gets_the_old_blobs_that_a_result_brings_back
     await ports.landing.land(user.project(), build="b1", commit=commit)
     assert user.git("show", "mendwork/b1:old") == "an old text"
     user.git("fsck", "--full")
+
+
+async def test_a_repository_that_became_shallow_gets_the_history_that_it_lost(
+    ports: GitPorts, user: UserRepository, tmp_path: Path
+) -> None:
+    commit = await made(ports, user)
+    user.commit({"later": b"1\n"})
+    await ports.mirrors.fetch_base(user.project(), build="b2")
+    user.git("clone", "--quiet", "--depth=1", f"file://{user.path}", str(tmp_path / "shallow"))
+    user.path = tmp_path / "shallow"
+    await ports.landing.land(user.project(), build="b1", commit=commit)
+    assert user.git("show", "mendwork/b1~1:app.py") == "one\ntwo\nthree"
+    user.git("fsck", "--full")
+
+
+async def test_a_history_that_neither_side_has_is_refused(
+    ports: GitPorts, user: UserRepository, tmp_path: Path
+) -> None:
+    user.commit({"second": b"1\n"})
+    user.git("clone", "--quiet", "--depth=1", f"file://{user.path}", str(tmp_path / "shallow"))
+    user.path = tmp_path / "shallow"
+    commit = await made(ports, user)
+
+    other = UserRepository(tmp_path / "other", commit=False)
+    other.commit({"unrelated": b"1\n"})
+    with pytest.raises(RepositoryRefused, match="lacks part of the history"):
+        await ports.landing.land(other.project(), build="b1", commit=commit)
+    assert "refs/heads/mendwork/b1" not in other.refs()
 
 
 async def test_a_branch_that_is_checked_out_is_not_taken_away(

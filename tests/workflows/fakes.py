@@ -60,6 +60,7 @@ class World:
     limits: Limits = field(default_factory=Limits)
     coding: tuple[str, ...] = ("coder", "second")
     hold: asyncio.Event | None = None
+    stubborn: bool = False
     holding: asyncio.Event = field(default_factory=asyncio.Event)
     done: list[tuple[str, Any]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -171,4 +172,5 @@ class World:
                 await asyncio.wait([asyncio.ensure_future(self.hold.wait())], timeout=0.2)
         except asyncio.CancelledError:
             self.done.append(("call_stopped", None))
-            raise
+            if not self.stubborn:
+                raise

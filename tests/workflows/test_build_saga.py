@@ -218,8 +218,11 @@ async def test_what_cannot_be_undone_is_said(client: Client) -> None:
     assert world.of("close_undo")[0].outcome.startswith("failed: ")
 
 
-async def test_a_cancelled_build_waits_for_its_running_step_and_then_compensates(client: Client) -> None:
-    world = World(hold=asyncio.Event())
+@pytest.mark.parametrize("stubborn", [False, True], ids=["the step stops", "the step ends well all the same"])
+async def test_a_cancelled_build_waits_for_its_running_step_and_then_compensates(
+    client: Client, stubborn: bool
+) -> None:
+    world = World(hold=asyncio.Event(), stubborn=stubborn)
     queue = uuid.uuid4().hex
     async with serving(client, world, queue):
         handle = await begin(client, queue)
@@ -231,6 +234,7 @@ async def test_a_cancelled_build_waits_for_its_running_step_and_then_compensates
     assert isinstance(caught.value.cause, CancelledError)
     names = [name for name, _ in world.done]
     assert names.index("call_stopped") < names.index("forget_build")
+    assert "apply_change" not in names
     assert world.events[-1].data["status"] == "aborted"
 
 

@@ -10,25 +10,25 @@ import json
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 
 from adapters.models.scripted.server import ScriptedServer
 from domain.errors import InvalidInput
 
+STOP = (signal.SIGTERM, signal.SIGINT)
+
 
 def main() -> int:
     """Serve until told to stop."""
     options = _options()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    # Blocked before any thread starts, so that they wait for sigwait, wherever they arrive.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP)
     try:
         with ScriptedServer(
             options.answers, options.bill, port=options.port, required_key=_required_key(options.require_key)
         ) as server:
             print(json.dumps({"base_url": server.base_url}), flush=True)  # noqa: T201 - stdout is this program's data
-            stop.wait()
+            signal.sigwait(STOP)
     except (InvalidInput, OSError) as error:
         print(f"scripted: {error}", file=sys.stderr)  # noqa: T201 - the one sentence for a person
         return 2

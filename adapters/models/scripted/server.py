@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if not self.connection.recv(1):
                     return
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+    def log_message(self, format: str, *args: Any) -> None:
         """Quiet: the bill is the log."""
 
 
