@@ -113,12 +113,9 @@ class Gates:
 
     async def _tests(self, request: RunGatesInput, project: Project, folder: Path) -> GateReport:
         ended = await self._run(request, project, folder, project.test)
-        runner = runner_of(project.test)
-        code, text = ended.result.exit_code, ended.text
-        report = read_report(runner, text, code)
-        judged = verdict(report, base_ran=request.base_ran, ended=ended.result.ended, exit_code=code)
-        shown = "" if judged.green else trim(text, runner, limit=REPORT_BYTES)
-        return await self._report(ended, judged, ran=-1 if report.ran is None else report.ran, shown=shown)
+        # In a thread: a log of many megabytes would hold up the heartbeats of every activity here.
+        judged, ran, shown = await asyncio.to_thread(judge, ended, test=project.test, base_ran=request.base_ran)
+        return await self._report(ended, judged, ran=ran, shown=shown)
 
     async def _run(self, request: RunGatesInput, project: Project, folder: Path, argv: tuple[str, ...]) -> Ended:
         limits = project.limits
@@ -155,6 +152,15 @@ class Gates:
         self._bench.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="log-", dir=self._bench.folder) as folder:
             yield Path(folder) / "log"
+
+
+def judge(ended: Ended, *, test: tuple[str, ...], base_ran: int | None) -> tuple[Verdict, int, str]:
+    """The verdict, how many tests ran (-1: cannot be counted) and what of the output matters when it is red."""
+    runner, code, text = runner_of(test), ended.result.exit_code, ended.text
+    report = read_report(runner, text, code)
+    judged = verdict(report, base_ran=base_ran, ended=ended.result.ended, exit_code=code)
+    shown = "" if judged.green else trim(text, runner, limit=REPORT_BYTES)
+    return judged, -1 if report.ran is None else report.ran, shown
 
 
 def read_back(folder: Path, written: Mapping[str, str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from domain import errors
+
 DONE = 0
 OWN_FAILURE = 1
 USAGE = 2
@@ -31,4 +33,5 @@ def exit_code(status: str, fault: str) -> int:
         return DONE
     if status == "aborted":
         return REFUSED
-    return _BY_FAULT.get(fault, BUILD_FAILED)
+    known = hasattr(errors, fault)
+    return _BY_FAULT.get(fault, BUILD_FAILED if known else OWN_FAILURE)

@@ -81,8 +81,10 @@ def _answer(litellm: Any, response: Any, endpoint: Endpoint) -> ModelAnswer:
     """Raises ProviderUnavailable for an answer without text, ProviderRefused when the model declined."""
     choice = response.choices[0] if response.choices else None
     reason = getattr(choice, "finish_reason", None)
-    text = getattr(getattr(choice, "message", None), "content", None) or ""
-    if reason == "content_filter" or (not text and getattr(choice.message if choice else None, "refusal", None)):
+    message = getattr(choice, "message", None)
+    text = getattr(message, "content", None) or ""
+    declined = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+    if reason == "content_filter" or (declined and not text):
         raise ProviderRefused(f"model {endpoint.name}: it declined to answer; reword the spec or name another model")
     if not text.strip() and reason != "length":
         raise ProviderUnavailable(f"model {endpoint.name}: the answer is empty")

@@ -27,6 +27,7 @@ _ADVICE_BY_CLASS = {
 }
 _ADVICE_BY_STATUS = {
     402: "its account has no credit left",
+    429: "its account has no credit left",
     404: "it does not know the model or the address; check model and base_url",
 }
 
@@ -34,7 +35,7 @@ _ADVICE_BY_STATUS = {
 def as_error(failure: Exception, endpoint: Endpoint, *, now: datetime | None = None) -> MendworkError:
     """Classify ``failure``, by HTTP status first: 429, 5xx and broken connections may go away, the rest will not."""
     status = getattr(failure, "status_code", None)
-    if status == 429 and "insufficient_quota" not in str(failure):
+    if status == 429 and not _is_out_of_credit(failure):
         return RateLimited(_sentence(failure, endpoint), retry_after=_wait(failure, now))
     if not isinstance(status, int) or status in _TRY_AGAIN or status >= 500:
         return ProviderUnavailable(_sentence(failure, endpoint), retry_after=_wait(failure, now))
@@ -75,6 +76,12 @@ def _wait(failure: Exception, now: datetime | None) -> float | None:
         return None
     found = next((value for name, value in headers.items() if str(name).lower() == "retry-after"), None)
     return None if found is None else retry_after(str(found), now=now or datetime.now(UTC))
+
+
+def _is_out_of_credit(failure: Exception) -> bool:
+    """OpenAI answers 429 for that too, but no wait helps."""
+    body = getattr(failure, "body", None)
+    return isinstance(body, Mapping) and body.get("code") == "insufficient_quota"
 
 
 def _advice(failure: Exception, status: int, endpoint: Endpoint) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from adapters.settings.model import Settings, unknown_keys
+from adapters.settings.model import BadKey, Settings, unknown_key
 from domain.errors import InvalidInput
 
 FILE = "mendwork.toml"
@@ -23,17 +24,12 @@ def load_settings(*, start: Path, environment: Mapping[str, str], flags: Mapping
     the environment read as lower case; lists are JSON or separated by commas. Raises InvalidInput in one sentence with
     the file or variable, the field and the reason, and never the value.
     """
-    from pydantic_settings import SettingsError  # lazy: a third of ``--help``'s time
-
-    from adapters.settings.sources import from_environment, from_flags
+    from adapters.settings.sources import from_environment, from_flags  # lazy: a third of ``--help``'s time
 
     path = _find(start, environment.get("MENDWORK_CONFIG", ""))
     given = _Given(path=path, file=_read(path), environment=environment, flags=flags or {})
     given.refuse_unknown_sections()
-    try:
-        return given.settings(from_environment(environment), from_flags(given.flags))
-    except SettingsError as error:
-        raise InvalidInput(f"the environment: {error.args[0]}: not JSON") from None
+    return given.settings(from_environment(environment), from_flags(given.flags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +50,18 @@ class _Given:
             first, *more = error.errors(include_url=False, include_input=False)
             reason = first["msg"].removeprefix("Value error, ")
             others = f" (and {len(more)} more problems)" if more else ""
-            sentence = f"{self._origin(first['loc'])}: {_dotted(first['loc'])}{reason}{others}"
+            sentence = f"{self._origin(_exact(first))}: {_dotted(first['loc'])}{reason}{others}"
         raise InvalidInput(sentence)
 
     def refuse_unknown_sections(self) -> None:
         """Values that no source would look at: a misspelt section of the environment, a ``root`` in the file."""
         if "root" in self.file:
-            raise InvalidInput(f"{self.path}: {unknown_keys(Settings, ['root'])}")
+            raise InvalidInput(f"{self.path}: {unknown_key(Settings, 'root')}")
         for name in self.environment:
             section, delimiter, _ = name.upper().removeprefix("MENDWORK_").partition("__")
             known = section.lower() in Settings.model_fields and section != "ROOT"
             if name.upper().startswith("MENDWORK_") and delimiter and not known:
-                raise InvalidInput(f"{name}: {unknown_keys(Settings, [section.lower()])}")
+                raise InvalidInput(f"{name}: {unknown_key(Settings, section.lower())}")
 
     def _origin(self, loc: tuple[int | str, ...]) -> str:
         """Who gave the value at ``loc``: the command line, a variable of the environment, or the file."""
@@ -79,6 +75,12 @@ class _Given:
         below = "MENDWORK_" + "__".join([*names[:2], ""]).upper()
         only_there = not _inside(self.file, names[:2])
         return next((n for n in self.environment if only_there and n.upper().startswith(below)), str(self.path))
+
+
+def _exact(error: ErrorDetails) -> tuple[int | str, ...]:
+    """Where the bad value is; a section's own check knows the key."""
+    cause = error.get("ctx", {}).get("error")
+    return (*error["loc"], cause.key) if isinstance(cause, BadKey) else error["loc"]
 
 
 def _inside(values: Any, names: list[str]) -> bool:

@@ -17,6 +17,14 @@ from domain.errors import UnknownName
 from domain.money.usage import Price
 
 
+class BadKey(ValueError):
+    """What is wrong with one key of a section that is checked as a whole."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.key = key
+
+
 def _argv(value: Any) -> Any:
     return tuple(shlex.split(value)) if isinstance(value, str) else value
 
@@ -27,9 +35,9 @@ def _names(value: Any) -> Any:
 
 def _known_limits(value: Any) -> Any:
     known = [each.name for each in fields(Limits)]
-    unknown = [key for key in value if key not in known] if isinstance(value, Mapping) else []
-    if unknown:
-        raise ValueError(_unknown(unknown, known))
+    for key in value if isinstance(value, Mapping) else ():
+        if key not in known:
+            raise BadKey(key, _unknown(key, known))
     return value
 
 
@@ -37,17 +45,17 @@ def _positive_limits(limits: Limits) -> Limits:
     for each in fields(Limits):
         value = getattr(limits, each.name)
         if not 0 < value < math.inf:
-            raise ValueError(f"{each.name} must be a number above 0")
+            raise BadKey(each.name, f"{each.name} must be a number above 0")
     return limits
 
 
-def unknown_keys(section: type[BaseModel], keys: Iterable[str]) -> str:
-    """The sentence for keys that ``section`` does not have, with those it has."""
-    return _unknown(keys, [name for name in section.model_fields if name != "root"])
+def unknown_key(section: type[BaseModel], key: str) -> str:
+    """The sentence for a key that ``section`` does not have, with those it has."""
+    return _unknown(key, [name for name in section.model_fields if name != "root"])
 
 
-def _unknown(keys: Iterable[str], known: Iterable[str]) -> str:
-    return f"unknown key {', '.join(repr(key) for key in keys)}; known: {', '.join(sorted(known))}"
+def _unknown(key: str, known: Iterable[str]) -> str:
+    return f"unknown key {key!r}; known: {', '.join(sorted(known))}"
 
 
 class _Section(BaseModel):
@@ -56,14 +64,14 @@ class _Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_only(cls, value: Any) -> Any:
-        unknown = [key for key in value if key not in cls.model_fields] if isinstance(value, Mapping) else []
-        if unknown:
-            raise ValueError(unknown_keys(cls, unknown))
+        for key in value if isinstance(value, Mapping) else ():
+            if key not in cls.model_fields:
+                raise BadKey(key, unknown_key(cls, key))
         return value
 
 
 class TemporalSettings(_Section):
-    """``address`` names a server that is already there; empty means the embedded one on ``port``. 0 picks a free port."""
+    """``address`` names a server that is there; empty means the embedded one on ``port``, where 0 picks a free one."""
 
     address: str = ""
     namespace: str = "default"

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, InitSettingsSource, TomlConfigSettingsSource
 
 from adapters.settings.model import Settings
+from domain.errors import InvalidInput
 
 PREFIX = "MENDWORK_"
 DELIMITER = "__"
@@ -30,7 +31,13 @@ class Environment(EnvSettingsSource):
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         """JSON where it looks like it; other text goes to the field as it is ("a,b", "python -m pytest")."""
-        return json.loads(value) if value.lstrip().startswith(("[", "{")) else value
+        if not value.lstrip().startswith(("[", "{")):
+            return value
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError as error:
+            name = next(name for name, given in self._environment.items() if given == value)
+            raise InvalidInput(f"{name}: begins like JSON and is none: {error.msg} (at column {error.colno})") from None
 
 
 def from_file(path: Path) -> dict[str, Any]:
@@ -39,7 +46,7 @@ def from_file(path: Path) -> dict[str, Any]:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The values of the variables that name a setting. Raises pydantic_settings.SettingsError for broken JSON."""
+    """The values of the variables that name a setting. Raises InvalidInput for broken JSON."""
     values = Environment(environment)()
     values.pop("root", None)
     return values

@@ -256,7 +256,7 @@ async def test_an_address_where_nobody_listens_may_be_tried_again(unused_tcp_por
 
 async def test_a_model_without_a_provider_is_refused_with_its_reason() -> None:
     nameless = Endpoint(name="m", model="nobody-knows-this-model")
-    with pytest.raises(ProviderRefused, match="model m: BadRequestError.*provider"):
+    with pytest.raises(ProviderRefused, match=r"model m: BadRequestError.*provider"):
         await open_model({"m": nameless}, schemas=open_schemas()).complete(plan_request("m"))
 
 
