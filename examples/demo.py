@@ -2,7 +2,7 @@
 
 A real small service gets a real feature. A model plans and writes it, with mistakes; tests in a sandbox catch them;
 one of Mendwork's own workers is killed on the way; and a branch is there in the end, checked from outside. Exit code 0
-when everything was as promised, 1 when not, 130 after Ctrl-C.
+when everything was as promised, 1 when not, 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ from stage.sabotage import Sabotage
 from stage.scene import EXAMPLE, PROJECT, Scene, fresh_scene, make_repository, stage_environment, write_config
 
 LOOK_EVERY_SECONDS = 0.3
+SCRIPTED_SECONDS = 300.0
+REAL_SECONDS = 7_200.0
+
+
+class Dismissed(KeyboardInterrupt):
+    """SIGTERM: handled like Ctrl-C, and told."""
 
 
 class Demo:
@@ -96,7 +102,11 @@ class Demo:
 
     def _follow(self, build: Build, sabotage: Sabotage) -> Build:
         self._keep(build.program)
+        patience = REAL_SECONDS if self._model else SCRIPTED_SECONDS
+        until = time.monotonic() + patience
         while not build.over:
+            if time.monotonic() > until:
+                raise StageFailure(f"the build is not over after {patience:.0f} s; the logs: {self._scene.logs}")
             sabotage.look(build.name)
             time.sleep(LOOK_EVERY_SECONDS)
         return build
@@ -113,24 +123,25 @@ class Demo:
         recovered = finale.show_faults(engine, build.name)
         self._narrator.tell(f"pid {sabotage.killed}, the model worker: killed; pid {sabotage.successor} took over")
         self._narrator.chapter("What was promised, checked from outside")
-        tasks = [task["task"] for task in status["tasks"]]
-        promises = repository_promises(self._scene, branch=branch, base=base, tasks=tasks)
-        promises += suite_promises(self._scene, branch=branch)
-        promises.append(
-            Promise(sentence="`mendwork build` printed the build's name", holds=output.strip() == build.name)
-        )
-        promises.append(Promise(sentence="a worker was killed once and replaced", holds=sabotage.successor != 0))
-        if not self._model:
-            promises.append(
-                Promise(sentence="three tasks, four faults recovered", holds=len(tasks) == 3 and recovered >= 4)
-            )
-            promises += bill_promises(self._scene.bill)
+        promises = [
+            Promise(sentence="`mendwork build` printed the build's name", holds=output.strip() == build.name),
+            Promise(sentence="a worker was killed once and replaced", holds=sabotage.successor != 0),
+            *self._promises(branch, base, [task["task"] for task in status["tasks"]], recovered),
+        ]
         kept = report(self._narrator, promises)
         self._narrator.chapter("What it cost")
         finale.show_cost(engine, status, scripted=not self._model)
         self._narrator.chapter("Where to look")
         finale.show_where(engine, build.name, branch)
         return kept
+
+    def _promises(self, branch: str, base: str, tasks: list[str], recovered: int) -> list[Promise]:
+        promises = repository_promises(self._scene, branch=branch, base=base, tasks=tasks)
+        promises += suite_promises(self._scene, branch=branch)
+        if self._model:
+            return promises
+        promises.append(Promise(sentence="three tasks, four faults recovered", holds=(len(tasks), recovered) == (3, 4)))
+        return promises + bill_promises(self._scene.bill)
 
     def _keep(self, program: Program) -> Program:
         self._programs.callback(program.stop)
@@ -147,18 +158,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="leave the last demo's folder, play in another")
     chosen = parser.parse_args(arguments)
     narrator = Narrator()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    folder = _folder(keep=chosen.keep)
+    signal.signal(signal.SIGTERM, _dismiss)
     try:
-        with fresh_scene(_folder(keep=chosen.keep)) as scene, Demo(scene, narrator, model=chosen.model) as demo:
+        with fresh_scene(folder, tell=narrator.tell) as scene, Demo(scene, narrator, model=chosen.model) as demo:
             kept = demo.play(os.environ)
             if narrator.interactive and not chosen.yes:
                 narrator.ask("Look around, then press Enter: everything is stopped.")
     except StageFailure as error:
         narrator.bad(str(error))
         return 1
+    except Dismissed:
+        narrator.bad("stopped by SIGTERM: another demo begins here, or somebody wants this one to end")
+        return 143
     except KeyboardInterrupt:
         return 130
     return 0 if kept else 1
+
+
+def _dismiss(*_: object) -> None:
+    raise Dismissed
 
 
 def _folder(*, keep: bool) -> Path:

@@ -161,13 +161,13 @@ def _limit_hit(group: Group, code: int, ended: str) -> str:
 
 def _never_started(run: SandboxRun, group: Group, ended: str) -> Exception:
     with run.log.open("rb") as file:
-        lines = file.read(4096).decode(errors="replace").split("\n")
-    reason = next((line for line in lines if line.strip()), ended)
-    if group.killed_for_memory() or "No space left" in reason:
+        said = file.read(4096).decode(errors="replace")
+    if group.killed_for_memory() or "No space left" in said or "Wrote only" in said:
         return TooLarge(
             f"the checkout does not fit into the sandbox's {run.scratch_bytes} bytes of scratch space "
             f"and {run.memory_bytes} bytes of memory"
         )
+    reason = next((line for line in said.split("\n") if line.strip()), ended)
     return ResourceShort(f"the sandbox did not start the command: {reason}")
 
 

@@ -49,7 +49,7 @@ class _Given:
         except ValidationError as error:
             first, *more = error.errors(include_url=False, include_input=False)
             reason = first["msg"].removeprefix("Value error, ")
-            others = f" (and {len(more)} more problems)" if more else ""
+            others = f" (and {len(more)} more)" if more else ""
             sentence = f"{self._origin(_exact(first))}: {_dotted(first['loc'])}{reason}{others}"
         raise InvalidInput(sentence)
 

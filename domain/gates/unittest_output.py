@@ -33,12 +33,11 @@ def unittest_blocks(lines: Sequence[str]) -> list[str]:
     blocks: list[list[str]] = []
     for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else ""
-        if (_is_rule(line, "=") and _NAMED.fullmatch(following)) or (
-            _is_rule(line, "-") and _RAN.fullmatch(following.strip())
-        ):
+        failure = _is_rule(line, "=") and _NAMED.fullmatch(following)
+        end = _is_rule(line, "-") and _RAN.fullmatch(following.strip())
+        if failure or end:
             blocks.append([])
-            inside = True
-        elif inside:
+        elif blocks:
             blocks[-1].append(line)
     return ["\n".join(block).strip("\n") for block in blocks if any(block)]
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +39,8 @@ def repository_promises(scene: Scene, *, branch: str, base: str, tasks: list[str
 
 def suite_promises(scene: Scene, *, branch: str) -> list[Promise]:
     """The tests of the result, run in a fresh clone by nobody but us."""
-    before = run_tests(scene, "main")
-    after = run_tests(scene, branch)
+    with ThreadPoolExecutor() as pool:
+        before, after = pool.map(lambda revision: run_tests(scene, revision), ("main", branch))
     return [
         Promise(sentence=f"all {after.count} tests pass in a fresh clone of {branch}", holds=after.green),
         Promise(sentence=f"{after.count - before.count} of them are new", holds=after.count > before.count),

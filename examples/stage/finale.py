@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from pathlib import Path
 from typing import Any
+
+from adapters.temporal.finding import find_server
 
 from .engine import Engine
 from .scene import PROJECT
@@ -30,7 +34,7 @@ def show_cost(engine: Engine, status: dict[str, Any], *, scripted: bool) -> None
     engine.narrator.tell(f"${status['cost_micros'] / 1_000_000:.4f} for {status['calls']} calls ({price})")
     if status.get("calls_unknown"):
         engine.narrator.tell(
-            f"{status['calls_unknown']} more was lost with its worker; its cost counts as unknown, not as zero"
+            f"{status['calls_unknown']} of them was lost with its worker: its cost counts as unknown, not as zero"
         )
 
 
@@ -41,7 +45,7 @@ def show_where(engine: Engine, build: str, branch: str) -> None:
     tell("The same build in Temporal's web UI, while this demo runs:")
     tell(f"  {running['ui']}/namespaces/{running['namespace']}/workflows/{build}")
     tell("and on Temporal's command line:")
-    command(f"temporal workflow show --address {running['address']} --workflow-id {build}")
+    command(f"{_temporal(engine)} workflow show --address {running['address']} --workflow-id {build}")
     tell("The branch to look at:")
     command(f"git -C {_short(engine.scene.repository)} log --stat {branch}")
     tell("What Mendwork knows about it, now and later:")
@@ -54,13 +58,21 @@ def _faults(details: dict[str, Any]) -> list[str]:
         for attempt in task["attempts"]:
             where = f"{task['task']} #{attempt['number']}"
             lines += [f"{where}: {_sentence(fault)}" for fault in attempt["faults"]]
-            if not attempt["green"]:
+            if attempt["reason"] and not attempt["green"]:
                 lines.append(f"{where}: {attempt['reason']}")
     return lines
 
 
 def _sentence(fault: dict[str, Any]) -> str:
     return f"{fault['kind']}: {fault['sentence']}"
+
+
+def _temporal(engine: Engine) -> str:
+    if shutil.which("temporal"):
+        return "temporal"
+    named = engine.environment.get("MENDWORK_TEMPORAL__SERVER")
+    found = find_server(explicit=Path(named) if named else None, environment=engine.environment)
+    return os.path.relpath(found, PROJECT) if found.is_relative_to(PROJECT) else str(found)
 
 
 def _short(path: os.PathLike[str]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,12 +15,18 @@ from typing import IO
 Listener = Callable[[str], None]
 
 
+LAUNCHER = Path(__file__).resolve().parents[2] / "adapters" / "temporal" / "launch.py"
+
+
 class StageFailure(Exception):
     """The demo cannot go on; the sentence says why."""
 
 
 class Program:
-    """A running program. ``hear`` gets every line that it writes on standard error; all of them are kept in ``log``."""
+    """A running program that dies with us, however we die.
+
+    ``hear`` gets every line that it writes on standard error; all of them are kept in ``log``.
+    """
 
     def __init__(
         self, argv: Sequence[str], *, environment: Mapping[str, str], log: Path, hear: Listener | None = None
@@ -28,7 +35,7 @@ class Program:
         self._hear = hear
         log.parent.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(
-            argv,
+            [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *argv],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,11 +60,11 @@ class Scene:
 
 
 @contextlib.contextmanager
-def fresh_scene(folder: Path) -> Iterator[Scene]:
-    """An empty demo folder that is ours alone; a demo that still runs in it is stopped first."""
+def fresh_scene(folder: Path, *, tell: Callable[[str], None]) -> Iterator[Scene]:
+    """An empty demo folder that is ours alone; a demo that still runs in it is stopped first, and ``tell`` says so."""
     folder.mkdir(exist_ok=True)
     with (folder / "demo.lock").open("a+", encoding="utf-8") as lock:
-        _take_over(lock.fileno(), folder)
+        _take_over(lock.fileno(), folder, tell)
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -118,7 +118,7 @@ def stage_environment(scene: Scene, environment: Mapping[str, str], *, scripted:
     return kept
 
 
-def _take_over(lock: int, folder: Path) -> None:
+def _take_over(lock: int, folder: Path, tell: Callable[[str], None]) -> None:
     """Have the folder's lock, which the kernel frees when its holder ends, and ask that holder to end."""
     until = time.monotonic() + HANDOVER_SECONDS
     asked = False
@@ -129,16 +129,17 @@ def _take_over(lock: int, folder: Path) -> None:
             if time.monotonic() > until:
                 raise StageFailure(f"another demo runs in {folder} and does not stop") from error
             if not asked:
-                asked = _stop_holder(folder)
+                asked = _stop_holder(folder, tell)
             time.sleep(0.1)
         else:
             return
 
 
-def _stop_holder(folder: Path) -> bool:
+def _stop_holder(folder: Path, tell: Callable[[str], None]) -> bool:
     holder = (folder / "demo.lock").read_text(encoding="utf-8").strip()
     if not holder.isdigit():
         return False
+    tell(f"Another demo (pid {holder}) runs in {folder}: it is stopped.")
     with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
         os.kill(int(holder), signal.SIGTERM)
     return True

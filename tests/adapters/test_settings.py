@@ -176,7 +176,7 @@ class TestMistakes:
         ("text", "sentence"),
         [
             ("[temporal\nport = 1", r"mendwork\.toml: .*\(at line 1, column 10\)"),
-            ("a = 1\na = 2", r"mendwork\.toml: Cannot overwrite a value \(at line 2, column 6\)"),
+            ("a = 1\na = 2\n", r"mendwork\.toml: Cannot overwrite a value \(at line 2, column 6\)"),
             (b"store = '\xff'", r"mendwork\.toml: is not UTF-8"),
             (
                 "[temporal]\nport = 70000",
@@ -196,7 +196,7 @@ class TestMistakes:
             ("[timeouts]\nheartbeat = inf", r"timeouts\.heartbeat: Input should be a finite number"),
             ("[models.a]\nmodel='m'\ninput_price=inf", r"models\.a\.input_price: Input should be a finite number"),
             ("[models.a]\nmodel=''", r"models\.a\.model: String should have at least 1 character"),
-            ("[timeouts]\nheartbeat = 0\nsticky = 0", r"timeouts\.heartbeat: .* \(and 1 more problems\)"),
+            ("[timeouts]\nheartbeat = 0\nsticky = 0", r"timeouts\.heartbeat: .* \(and 1 more\)"),
         ],
     )
     def test_a_mistake_in_the_file_is_one_sentence(self, load: Load, text: str | bytes, sentence: str) -> None:

@@ -25,9 +25,19 @@ HOLD = """
 import pathlib, sys, time
 sys.path.insert(0, "examples")
 from stage.scene import fresh_scene
-with fresh_scene(pathlib.Path(sys.argv[1])):
+with fresh_scene(pathlib.Path(sys.argv[1]), tell=print):
     print("holding", flush=True)
     time.sleep(60)
+"""
+
+PARENT = """
+import os, pathlib, sys, time
+sys.path.insert(0, "examples")
+from stage.processes import Program
+code = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+program = Program([sys.executable, "-c", code], environment=os.environ, log=pathlib.Path(sys.argv[1]))
+print(program.first_line(), flush=True)
+time.sleep(60)
 """
 
 
@@ -38,17 +48,17 @@ def eventually(condition: Callable[[], bool], *, seconds: float = 10) -> bool:
     return condition()
 
 
-def gone(pid: int) -> bool:
+def over(pid: int) -> bool:
+    """Whether the process has ended; nobody may have collected it yet."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
         return True
-    return False
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with fresh_scene(tmp_path / "demo") as made:
+    with fresh_scene(tmp_path / "demo", tell=print) as made:
         yield made
 
 
@@ -81,7 +91,7 @@ class TestScene:
         outside = tmp_path.parent / "outside"
         outside.mkdir(exist_ok=True)
         (tmp_path / "link").symlink_to(outside)
-        with fresh_scene(tmp_path):
+        with fresh_scene(tmp_path, tell=print):
             assert sorted(path.name for path in tmp_path.iterdir()) == [".gitignore", "demo.lock"]
         assert outside.is_dir()
 
@@ -91,8 +101,10 @@ class TestScene:
         with subprocess.Popen(argv, stdout=subprocess.PIPE, cwd=root) as old:
             assert old.stdout is not None
             assert old.stdout.readline() == b"holding\n"
-            with fresh_scene(tmp_path):
+            told: list[str] = []
+            with fresh_scene(tmp_path, tell=told.append):
                 assert old.wait(5) == -signal.SIGTERM
+            assert told == [f"Another demo (pid {old.pid}) runs in {tmp_path}: it is stopped."]
 
     def test_the_repository_is_clean_and_has_one_commit(self, scene: Scene) -> None:
         base = make_repository(scene)
@@ -147,7 +159,7 @@ class TestProgram:
         child = int(program.first_line())
         program.stop()
         assert program.code == -signal.SIGTERM
-        assert eventually(lambda: gone(child) or "zombie" in Path(f"/proc/{child}/status").read_text())
+        assert eventually(lambda: over(child))
 
     def test_a_program_that_ignores_sigterm_is_killed(self, tmp_path: Path) -> None:
         code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf'); time.sleep(60)"
@@ -155,6 +167,14 @@ class TestProgram:
         assert program.first_line() == "deaf"
         program.stop(grace=0.2)
         assert program.code == -signal.SIGKILL
+
+    def test_it_dies_with_a_demo_that_is_killed(self, tmp_path: Path) -> None:
+        argv = [sys.executable, "-c", PARENT, str(tmp_path / "log")]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as demo:
+            assert demo.stdout is not None
+            child = int(demo.stdout.readline())
+            demo.kill()
+        assert eventually(lambda: over(child))
 
     def test_a_command_that_fails_is_told_with_its_own_words(self) -> None:
         with pytest.raises(StageFailure, match="fails with 1: oh no"):

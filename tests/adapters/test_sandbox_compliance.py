@@ -1,0 +1,37 @@
+"""bubblewrap is a sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adapters.compliance.hostile import HostileCompliance
+from adapters.compliance.sandbox import PYTHON, SandboxCompliance
+from adapters.registry import resolve
+from adapters.sandbox import REGISTRY
+from adapters.sandbox.toolchain import default_toolchain
+from domain.ports.sandbox import Sandbox
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    sandbox: Sandbox = resolve(REGISTRY, "sandbox", "bubblewrap")()
+    return sandbox
+
+
+@pytest.fixture
+def toolchain() -> tuple[Path, ...]:
+    return default_toolchain((PYTHON,), "")
+
+
+class TestBubblewrap(SandboxCompliance):
+    @pytest.fixture
+    def toolchain(self) -> tuple[Path, ...]:
+        return default_toolchain((PYTHON,), "")
+
+
+class TestBubblewrapUnderAttack(HostileCompliance):
+    @pytest.fixture
+    def toolchain(self) -> tuple[Path, ...]:
+        return default_toolchain((PYTHON,), "")
