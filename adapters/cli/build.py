@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from domain.ports.store import Event, Store
 
 POLL_SECONDS = 0.2
+WORKER_PATIENCE_SECONDS = 4.0
+"""Workers that are just starting need a moment until they answer."""
 ROUNDS_BETWEEN_LOOKS = 5
 """Events say when a build ends; the server is asked now and then, for a workflow that ended without a word."""
 
@@ -109,8 +111,11 @@ async def _check_worker(client: Client, settings: Settings) -> None:
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     )
-    if not (await client.workflow_service.describe_task_queue(asked)).pollers:
-        raise Transient(f"no worker answers on task queue {queue!r}: start one with `mendwork dev`")
+    for _ in range(round(WORKER_PATIENCE_SECONDS / POLL_SECONDS)):
+        if (await client.workflow_service.describe_task_queue(asked)).pollers:
+            return
+        await asyncio.sleep(POLL_SECONDS)
+    raise Transient(f"no worker answers on task queue {queue!r}: start one with `mendwork dev`")
 
 
 async def _start(client: Client, settings: Settings, store: Store, request: BuildRequest) -> str:

@@ -78,6 +78,7 @@ class GitMirrors:
         taken = await origin.result(build)
         if taken:
             raise origin.taken(build, taken)
+        origin.require_writable()
         arrived = build_ref(build, f"fetched-{secrets.token_hex(4)}")
         commit = await self._fetch(origin, mirror, branch, arrived)
         await self._create(mirror, build_ref(build, "base"), commit)

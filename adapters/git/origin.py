@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +62,14 @@ class Origin:
                 f"create {result_branch(build)!r}: rename that branch"
             )
         return taken.get(branch)
+
+    def require_writable(self) -> None:
+        """Raise RepositoryRefused when a result could never land here."""
+        for folder in (self.git.directory / "objects", self.git.directory / "refs"):
+            state, owner = folder.stat(), self.git.owner
+            closed = owner and state.st_uid == owner.uid and not state.st_mode & stat.S_IWUSR
+            if closed or not os.access(folder, os.W_OK):
+                raise RepositoryRefused(f"{folder} may not be written to, so no result could be put on a branch")
 
     def taken(self, build: str, commit: str) -> BranchTaken:
         """The error for a result branch that somebody else holds at ``commit``."""

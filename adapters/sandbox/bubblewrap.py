@@ -82,7 +82,7 @@ class Bubblewrap:
                 argv = arguments.run_argv(run, self._wiring(run.label, ends, group))
                 cell = process.Cell(ends, log, group)
                 try:
-                    await cell.start(argv, run.folder)
+                    await cell.start(argv, run.folder, path=self._path)
                     ended = await cell.watch(run.seconds)
                 finally:
                     code = await _surely(cell.end())

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from io import FileIO
 from pathlib import Path
 
-from adapters.sandbox.arguments import HOST_PATH
 from adapters.sandbox.cgroups import Group
 from adapters.sandbox.descriptors import Ends
 from adapters.sandbox.logfile import CutLog
@@ -36,9 +35,9 @@ class Cell:
         self._init: int | None = None
         self._transports: list[asyncio.BaseTransport] = []
 
-    async def start(self, argv: Sequence[str], folder: Path) -> None:
+    async def start(self, argv: Sequence[str], folder: Path, *, path: str) -> None:
         """Start ``argv`` and send it a copy of ``folder``. Raises OSError when no process can be started."""
-        environment = {"PATH": HOST_PATH}
+        environment = {"PATH": path}
         await self._listen(lambda: self._log, self._ends.log_out)
         self._process = await asyncio.create_subprocess_exec(
             *argv,
@@ -160,10 +159,10 @@ async def _end(handle: int) -> None:
 def _handle(pid: int, parent: int) -> int | None:
     try:
         handle = os.pidfd_open(pid)
-        status = Path("/proc", str(pid), "status").read_text()
-    except OSError:
+    except ProcessLookupError:
         return None
-    if f"\nPPid:\t{parent}\n" in status:
-        return handle
+    with contextlib.suppress(OSError):  # it ended, and its number may be another's by now
+        if f"\nPPid:\t{parent}\n" in Path("/proc", str(pid), "status").read_text():
+            return handle
     os.close(handle)
     return None

@@ -58,18 +58,26 @@ def _embedded(text: str) -> Parsed | None:
         found = list(_whole_values(reader, text))
     except ValueError:
         return None
-    objects = [value for value in found if isinstance(value, dict)] or found
-    if not objects or any(value != objects[0] for value in objects):
+    likely = [value for value in found if value and isinstance(value, dict)] or found
+    if not likely or any(value != likely[0] for value in likely):
         return None
-    return Parsed(objects[0], True, reader.doubts())
+    return Parsed(likely[0], True, reader.doubts())
 
 
 def _whole_values(reader: _Reader, text: str) -> Iterator[Any]:
-    """Raises ValueError at the first value that is broken: what comes after may be a part of it."""
+    """Raises ValueError at the first value that is broken, or inside one: what comes after may be a part of it."""
     position = 0
     while start := _VALUE_START.search(text, position):
+        if not _is_prose(text[position : start.start()]):
+            raise ValueError("inside another value")
         value, position = reader.at(text, start.start())
         yield value
+    if not _is_prose(text[position:]):
+        raise ValueError("another value's end")
+
+
+def _is_prose(text: str) -> bool:
+    return text.count("{") == text.count("}") and text.count("[") == text.count("]")
 
 
 def _mended(text: str) -> Parsed:

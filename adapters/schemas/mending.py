@@ -27,8 +27,9 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ESCAPE = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.", re.DOTALL)
-_QUOTE = "[\"'`\u2018\u2019\u201c\u201d]?"
-_BETWEEN = re.compile(rf"{_QUOTE}[\s\]}}:,\[{{]*{_QUOTE}")
+_QUOTES = frozenset("\"'`\u2018\u2019\u201c\u201d")
+_EMPTY = '""'
+_BETWEEN = re.compile(r"[\s\]}:,\[{]*")
 _PAIRS = {"}": "{", "]": "[", ")": "("}
 
 
@@ -109,11 +110,16 @@ def _only_punctuation_differs(code: str, value: Any) -> bool:
     except ValueError:
         return False
     position = 0
-    for part in _parts(value):
+    for part, is_value in _parts(value):
         found = source.find(part, position)
-        if found < 0 or not _BETWEEN.fullmatch(source, position, found):
+        end = found + len(part)
+        around = (source[max(position, found - 1) : found], source[end : end + 1])
+        quotes = 0 if part == _EMPTY else sum(mark in _QUOTES for mark in around)
+        if found < 0 or quotes == 1 or (is_value and quotes == 0):
             return False
-        position = found + len(part)
+        if not _BETWEEN.fullmatch(source, position, found - quotes // 2):
+            return False
+        position = end + quotes // 2
     rest = source[position : source.rfind("}") + 1] if isinstance(value, dict) else source[position:]
     return _BETWEEN.fullmatch(rest) is not None
 
@@ -122,14 +128,16 @@ def _unescaped(escape: re.Match[str]) -> str:
     return str(json.loads(f'"{escape[0]}"', strict=True))
 
 
-def _parts(value: Any) -> Iterator[str]:
-    """Everything with a spelling of its own, in the order of the text."""
+def _parts(value: Any) -> Iterator[tuple[str, bool]]:
+    """Everything with a spelling of its own, in the order of the text, and whether it has to stand in quotes."""
     if isinstance(value, dict):
         for key, member in value.items():
-            yield key or '""'
+            yield key or _EMPTY, False
             yield from _parts(member)
     elif isinstance(value, list):
         for item in value:
             yield from _parts(item)
+    elif isinstance(value, str):
+        yield value or _EMPTY, value != ""
     else:
-        yield (value or '""') if isinstance(value, str) else json.dumps(value)
+        yield json.dumps(value), False

@@ -109,7 +109,7 @@ class Calls(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoRecord:
-    """How to undo an outward step. ``key`` is saga/step/attempt, ``action`` a compensation's name, ``data`` its input."""
+    """How to undo an outward step: ``key`` is saga/step/attempt, ``action`` a compensation, ``data`` its input."""
 
     key: str
     build: str

@@ -14,7 +14,7 @@ from domain.build.project import Project
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFile:
-    """One tracked file; ``kind`` is "file", "executable", "symlink" or "submodule"; ``size`` in bytes, 0 for submodules."""
+    """One tracked file; ``kind`` is "file", "executable", "symlink" or "submodule"; ``size`` in bytes."""
 
     path: str
     size: int
@@ -23,7 +23,7 @@ class TreeFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """``base`` is the parent; ``at`` the author and committer time, seconds since 1970 in UTC: same request, same SHA."""
+    """``base`` is the parent, ``at`` the author and committer time, seconds since 1970: same request, same SHA."""
 
     project: str
     build: str
@@ -54,7 +54,9 @@ class Mirrors(Protocol):
         """Fetch the project's branch and pin it for ``build``; return its commit.
 
         A build that is already pinned keeps its base, whatever the branch says now. Also refuses what would only fail
-        at the end: ``mendwork/<build>`` that exists, a branch named ``mendwork``. Raises RepositoryRefused, BranchTaken.
+        at the end: ``mendwork/<build>`` that exists, a branch named ``mendwork``.
+
+        Raises RepositoryRefused, BranchTaken.
         """
         ...
 
@@ -93,17 +95,17 @@ class Workspaces(Protocol):
     def checkout(self, project: str, commit: str, *, label: str) -> AbstractAsyncContextManager[Path]:
         """A new folder under our own root that holds the commit's files and no ``.git``; removed on exit.
 
-        ``label`` names whose it is (saga, step, attempt), so that leftovers of a killed worker can be found and removed:
-        a folder of the same label is removed first.
+        ``label`` names whose it is (saga, step, attempt), so that leftovers of a killed worker can be found and
+        removed: a folder of the same label is removed first.
         """
         ...
 
     async def commit(self, request: CommitRequest) -> Candidate:
         """Apply the change to ``base`` and commit it, pinned in the mirror; the build's head does not move.
 
-        Raises InvalidChange with a reason for the model: path outside the repository, inside ``.git``, through a symlink,
-        too large, too many, search text not found once, create of what exists, edit or delete of what does not, nothing
-        changed.
+        Raises InvalidChange with a reason for the model: path outside the repository, inside ``.git``, through a
+        symlink, too large, too many, search text not found once, create of what exists, edit or delete of what does
+        not, nothing changed.
         """
         ...
 

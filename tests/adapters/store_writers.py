@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import alembic.command  # noqa: F401 - imported once for all processes, a second each otherwise
@@ -16,8 +17,10 @@ from adapters.compliance.store import event, whole_build
 from adapters.store import open_store
 from adapters.store.database import Database
 from adapters.store.sql import DRIVERS
+from adapters.store.sqlite_file import prepare
 from adapters.store.tables import events
-from domain.ports.store import Store
+from domain.ports.language_model import CallKey
+from domain.ports.store import Store, UndoRecord
 
 
 def _run(url: str, work: Callable[[Store], Awaitable[None]]) -> None:
@@ -46,6 +49,28 @@ def append_rows(url: str, build: str, count: int) -> None:
             await store.events.append([event(number, build=build, task="one")])
 
     _run(url, work)
+
+
+def work_as_a_saga(url: str, name: str, count: int) -> None:
+    """Model calls and undo records: transactions that read before they write."""
+
+    async def work(store: Store) -> None:
+        for number in range(1, count + 1):
+            key = CallKey(saga=f"build-{name}-1", step="change", attempt=number)
+            call = await store.calls.begin(key, build=f"build-{name}-1", request="r1", model="fast")
+            await store.calls.end(key, call, outcome="RateLimited")
+            undo = UndoRecord(key=str(key), build=f"build-{name}-1", action="forget", data={})
+            await store.undo.register(undo)
+            await store.undo.close(undo.key, outcome="final")
+
+    _run(url, work)
+
+
+def prepare_files(folder: Path, count: int, barrier: Any) -> None:
+    """First starts on new files, each at the same moment as other processes."""
+    for number in range(count):
+        barrier.wait()
+        prepare(folder / f"{number}.db", name="the test's store")
 
 
 def append_whole(url: str, build: str) -> None:

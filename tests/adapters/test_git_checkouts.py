@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.compliance.workspace import UserRepository
+from adapters.compliance.user_repository import UserRepository
 from adapters.git.adapter import GitPorts, open_git
 from adapters.git.folders import private_index, remove_tree
 from domain.errors import RepositoryRefused

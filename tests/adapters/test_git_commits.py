@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.compliance.workspace import UserRepository, contents, operation, request
+from adapters.compliance.user_repository import UserRepository, contents, operation, request
 from adapters.git.adapter import GitPorts, open_git
 from domain.build.change import FileOperation
 from domain.errors import InvalidChange, RepositoryRefused

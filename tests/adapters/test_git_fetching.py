@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from adapters.compliance.workspace import UserRepository, operation, request
+from adapters.compliance.user_repository import UserRepository, operation, request
 from adapters.git.adapter import GitPorts, open_git
-from adapters.git.folders import remove_tree
+from adapters.git.mirror import Mirror
 from domain.build.project import Project
 from domain.errors import Overtaken, RepositoryRefused
-
-ROOT = os.geteuid() == 0
-# Only root can give a repository away; for anybody else these tests hold with a repository of their own.
-STRANGER = 12345 if ROOT else os.geteuid()
-GROUP = 12345 if ROOT else os.getegid()
 
 
 @pytest.fixture
@@ -72,6 +64,16 @@ async def test_racing_first_fetches_agree(ports: GitPorts, user: UserRepository)
     assert set(bases) == {head}
 
 
+async def test_a_worker_killed_between_base_and_head_is_made_good(
+    ports: GitPorts, user: UserRepository, tmp_path: Path
+) -> None:
+    base = await ports.mirrors.fetch_base(user.project(), build="b1")
+    mirror = Mirror(folder=tmp_path / "state" / "mirrors", project="shop")
+    assert (await mirror.update_ref("refs/mendwork/builds/b1/head", "", base)).code == 0
+    assert await ports.mirrors.fetch_base(user.project(), build="b1") == base
+    assert await ports.mirrors.head("shop", build="b1") == base
+
+
 async def test_a_pinned_build_does_not_need_the_repository(ports: GitPorts, user: UserRepository) -> None:
     base = await ports.mirrors.fetch_base(user.project(), build="b1")
     shutil.rmtree(user.path)
@@ -87,42 +89,6 @@ async def test_bare_worktree_and_dirty_repositories_work(ports: GitPorts, user: 
     for number, place in enumerate(places):
         assert await ports.mirrors.fetch_base(at(place), build=f"b{number}") == head
     assert await ports.mirrors.fetch_base(at(tmp_path / "linked", "side"), build="side") == head
-
-
-async def test_a_shallow_repository_works_to_the_end(ports: GitPorts, user: UserRepository, tmp_path: Path) -> None:
-    user.commit({"second": b"2"})
-    user.git("clone", "--quiet", "--depth=1", f"file://{user.path}", str(tmp_path / "shallow"))
-    shallow = at(tmp_path / "shallow")
-    base = await ports.mirrors.fetch_base(shallow, build="b1")
-    made = await ports.workspaces.commit(request(base, operation("create", "new", "1")))
-    await ports.landing.land(shallow, build="b1", commit=made.commit)
-    user.path = tmp_path / "shallow"
-    assert user.git("log", "--format=%H", "mendwork/b1").split() == [made.commit, base]
-
-
-async def test_a_shallow_fetch_survives_the_lock_of_a_killed_one(
-    ports: GitPorts, user: UserRepository, tmp_path: Path
-) -> None:
-    await ports.mirrors.fetch_base(user.project(), build="b1")
-    head = user.commit({"second": b"2"})
-    user.git("clone", "--quiet", "--depth=1", f"file://{user.path}", str(tmp_path / "shallow"))
-    mirror = tmp_path / "state" / "mirrors" / "shop.git"
-    (mirror / "shallow.lock").touch()
-    (mirror / "packed-refs.lock").touch()
-    heads = mirror / "refs" / "mendwork" / "builds" / "b2"
-    heads.mkdir(parents=True)
-    (heads / "head.lock").touch()
-    assert await ports.mirrors.fetch_base(at(tmp_path / "shallow"), build="b2") == head
-    assert await ports.mirrors.head("shop", build="b2") == head
-
-
-async def test_a_repository_of_sha256_objects_works(ports: GitPorts, tmp_path: Path) -> None:
-    user = UserRepository(tmp_path / "new", "--object-format=sha256")
-    base = await ports.mirrors.fetch_base(user.project(), build="b1")
-    made = await ports.workspaces.commit(request(base, operation("delete", "README")))
-    await ports.landing.land(user.project(), build="b1", commit=made.commit)
-    assert len(made.commit) == 64
-    assert user.git("rev-parse", "mendwork/b1") == made.commit
 
 
 async def test_packed_refs_and_odd_branch_names_work(ports: GitPorts, user: UserRepository) -> None:
@@ -185,50 +151,3 @@ async def test_the_lock_of_a_user_is_waited_for(ports: GitPorts, user: UserRepos
     with pytest.raises(Overtaken, match="another git process"):
         await ports.landing.land(user.project(), build="b1", commit=made.commit)
     assert lock.exists()
-
-
-@pytest.fixture
-def strange(tmp_path: Path) -> Iterator[UserRepository]:
-    """A repository of another user; pytest's own folders are closed to that user, so it is elsewhere."""
-    home = Path(tempfile.mkdtemp())
-    home.chmod(0o755)
-    user = UserRepository(home / "repo")
-    give_away(user.path)
-    yield user
-    home.chmod(0o700)
-    remove_tree(home)
-
-
-def give_away(folder: Path) -> None:
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, STRANGER, GROUP)
-
-
-def owners(folder: Path) -> set[tuple[int, int]]:
-    states = [path.lstat() for path in (folder, *folder.rglob("*"))]
-    return {(state.st_uid, state.st_gid) for state in states}
-
-
-async def test_another_owners_repository_stays_all_theirs(ports: GitPorts, strange: UserRepository) -> None:
-    base = await ports.mirrors.fetch_base(strange.project(), build="b1")
-    made = await ports.workspaces.commit(request(base, operation("create", "deep/new", "1")))
-    await ports.landing.land(strange.project(), build="b1", commit=made.commit)
-    assert owners(strange.path) == {(STRANGER, GROUP)}
-    assert strange.git("show", "mendwork/b1:deep/new") == "1"
-    assert await ports.landing.retract(strange.project(), build="b1", commit=made.commit)
-    assert owners(strange.path) == {(STRANGER, GROUP)}
-
-
-async def test_a_repository_that_its_owner_cannot_reach_is_said_at_once(
-    ports: GitPorts, strange: UserRepository
-) -> None:
-    strange.path.parent.chmod(0o700 if ROOT else 0)
-    sentence = await refused(ports, strange.project())
-    assert ("user 12345, who must be able to reach it" if ROOT else "cannot be read") in sentence
-
-
-async def test_what_its_owner_cannot_read_is_not_read_for_them(ports: GitPorts, strange: UserRepository) -> None:
-    objects = strange.path / ".git" / "objects"
-    objects.chmod(0o700 if ROOT else 0)
-    os.chown(objects, 0 if ROOT else STRANGER, -1)
-    await refused(ports, strange.project())

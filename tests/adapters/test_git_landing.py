@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.compliance.workspace import UserRepository, operation, request
+from adapters.compliance.user_repository import UserRepository, operation, request
 from adapters.git.adapter import GitPorts, open_git
 from adapters.git.mirror import Mirror
 from adapters.git.origin import open_origin
@@ -150,7 +150,9 @@ async def test_a_result_that_the_user_has_under_another_name_lands(ports: GitPor
     commit = await made(ports, user)
     await ports.landing.land(user.project(), build="b1", commit=commit)
     user.git("branch", "-m", "mendwork/b1", "kept")
+    packs = list((user.path / ".git" / "objects" / "pack").iterdir())
     await ports.landing.land(user.project(), build="b1", commit=commit)
+    assert list((user.path / ".git" / "objects" / "pack").iterdir()) == packs
     assert user.git("rev-parse", "mendwork/b1") == user.git("rev-parse", "kept") == commit
 
 
@@ -159,62 +161,6 @@ async def test_a_branch_named_mendwork_that_came_meanwhile_is_named(ports: GitPo
     user.git("branch", "mendwork")
     with pytest.raises(RepositoryRefused, match="rename that branch"):
         await ports.landing.land(user.project(), build="b1", commit=commit)
-
-
-async def test_a_base_that_the_user_threw_away_comes_along(ports: GitPorts, user: UserRepository) -> None:
-    commit = await made(ports, user)
-    user.git("checkout", "--quiet", "--orphan", "fresh")
-    user.commit({"app.py": b"rewritten\n"})
-    user.git("branch", "-D", "main")
-    user.git("reflog", "expire", "--expire=now", "--all")
-    user.git("gc", "--quiet", "--prune=now")
-    await ports.landing.land(user.project(), build="b1", commit=commit)
-    assert user.git("show", "mendwork/b1:app.py") == "one\ntwo\nthree"
-    user.git("fsck", "--full", "--strict")
-
-
-async def test_a_shallow_repository_gets_the_old_blobs_that_a_result_brings_back(
-    ports: GitPorts, user: UserRepository, tmp_path: Path
-) -> None:
-    user.commit({"old": b"an old text\n"})
-    (user.path / "old").unlink()
-    base = user.commit({"app.py": b"1\n"})
-    await ports.mirrors.fetch_base(user.project(), build="b1")
-    change = request(base, operation("create", "old", "an old text\n"))
-    commit = (await ports.workspaces.commit(change)).commit
-    user.git("clone", "--quiet", "--depth=1", f"file://{user.path}", str(tmp_path / "shallow"))
-    user.path = tmp_path / "shallow"
-    await ports.landing.land(user.project(), build="b1", commit=commit)
-    assert user.git("show", "mendwork/b1:old") == "an old text"
-    user.git("fsck", "--full")
-
-
-async def test_a_repository_that_became_shallow_gets_the_history_that_it_lost(
-    ports: GitPorts, user: UserRepository, tmp_path: Path
-) -> None:
-    commit = await made(ports, user)
-    user.commit({"later": b"1\n"})
-    await ports.mirrors.fetch_base(user.project(), build="b2")
-    user.git("clone", "--quiet", "--depth=1", f"file://{user.path}", str(tmp_path / "shallow"))
-    user.path = tmp_path / "shallow"
-    await ports.landing.land(user.project(), build="b1", commit=commit)
-    assert user.git("show", "mendwork/b1~1:app.py") == "one\ntwo\nthree"
-    user.git("fsck", "--full")
-
-
-async def test_a_history_that_neither_side_has_is_refused(
-    ports: GitPorts, user: UserRepository, tmp_path: Path
-) -> None:
-    user.commit({"second": b"1\n"})
-    user.git("clone", "--quiet", "--depth=1", f"file://{user.path}", str(tmp_path / "shallow"))
-    user.path = tmp_path / "shallow"
-    commit = await made(ports, user)
-
-    other = UserRepository(tmp_path / "other", commit=False)
-    other.commit({"unrelated": b"1\n"})
-    with pytest.raises(RepositoryRefused, match="lacks part of the history"):
-        await ports.landing.land(other.project(), build="b1", commit=commit)
-    assert "refs/heads/mendwork/b1" not in other.refs()
 
 
 async def test_a_branch_that_is_checked_out_is_not_taken_away(

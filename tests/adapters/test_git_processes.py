@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.compliance.workspace import UserRepository
+from adapters.compliance.user_repository import UserRepository
 from adapters.git.adapter import GitPorts, open_git
 from adapters.git.failures import first_line, refusal, system_refusal
 from adapters.git.mirror import Mirror

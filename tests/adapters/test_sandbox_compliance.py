@@ -20,18 +20,15 @@ def sandbox() -> Sandbox:
     return sandbox
 
 
-@pytest.fixture
-def toolchain() -> tuple[Path, ...]:
-    return default_toolchain((PYTHON,), "")
-
-
-class TestBubblewrap(SandboxCompliance):
+class _Here:
     @pytest.fixture
     def toolchain(self) -> tuple[Path, ...]:
         return default_toolchain((PYTHON,), "")
 
 
-class TestBubblewrapUnderAttack(HostileCompliance):
-    @pytest.fixture
-    def toolchain(self) -> tuple[Path, ...]:
-        return default_toolchain((PYTHON,), "")
+class TestBubblewrap(_Here, SandboxCompliance):
+    pass
+
+
+class TestBubblewrapUnderAttack(_Here, HostileCompliance):
+    pass

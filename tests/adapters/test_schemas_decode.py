@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import asdict
 from typing import Any
@@ -42,11 +43,30 @@ operations = st.builds(
 )
 changes = st.builds(Change, summary=plain_text, operations=st.lists(operations, max_size=3).map(tuple))
 values = st.one_of(changes, st.from_type(Plan)).filter(lambda value: "\\ud" not in json.dumps(asdict(value)))
-json_like = st.lists(
-    st.sampled_from(['"', "'", "\\", "{", "}", "[", "]", ",", ":", "//", "/*", "*/", "```json\n", "```", "\n", " ", "a", "1", "“", "true",
-                     '"summary"', '"tasks"', '"a": "b"', "\ud800", "\0", "\\u12", "\\ud83d"]),
-    max_size=60,
-).map("".join)  # fmt: skip
+fragments = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    '"',
+    "'",
+    "\\",
+    "//",
+    "/*",
+    "*/",
+    "\n",
+    " ",
+    "a",
+    "1",
+    "“",
+    "true",
+    "```json\n",
+    "```",
+]
+fragments += ['"summary"', '"tasks"', '"a": "b"', "\ud800", "\0", "\\u12", "\\ud83d"]
+json_like = st.lists(st.sampled_from(fragments), max_size=60).map("".join)
 
 
 class TestPydantic(AnswerSchemasCompliance):
@@ -105,6 +125,36 @@ def test_a_change_that_is_cut_anywhere_is_refused(change: Change, data: st.DataO
     assert SCHEMAS.decode("Change", f"Here it is:\n```json\n{text[:end]}\n```").value is None
 
 
+marks = ['"', "'", "\n", "\t", " ", ",", ":", "{", "}", "[", "]", "(", ")", "a", "b", "\\", "é", "#", "//"]
+codelike = st.lists(st.sampled_from(marks), max_size=30)
+code_changes = st.builds(
+    Change,
+    summary=st.just("s"),
+    operations=st.builds(
+        FileOperation,
+        action=st.just("create"),
+        path=st.just("a.py"),
+        content=codelike.map("".join),
+        edits=st.lists(st.builds(Edit, search=codelike.map("".join), replace=st.just("")), max_size=1).map(tuple),
+    ).map(lambda operation: (operation,)),
+)
+
+
+@given(code_changes, st.sampled_from(['\\"', "\\n", "\\\\", ", ", ": ", "}", "{", "[", "]"]), st.data())
+def test_one_slip_of_a_model_is_mended_to_the_letter_or_refused(change: Change, slip: str, data: st.DataObject) -> None:
+    """A quote, line break or backslash of the code is not escaped, or a punctuation mark of the JSON is left out."""
+    text = json.dumps(asdict(change), ensure_ascii=False)
+    slips = {'\\"': '"', "\\n": "\n", "\\\\": "\\"}
+    outside = re.sub(r'"(?:[^"\\]|\\.)*"', lambda string: "_" * len(string[0]), text)
+    places = [match.start() for match in re.finditer(re.escape(slip), text if slip in slips else outside)]
+    place = data.draw(st.sampled_from(places)) if places else 0
+    broken = text[:place] + slips.get(slip, "") + text[place + len(slip) :] if places else text
+    try:
+        json.loads(broken, strict=False)
+    except ValueError:
+        assert decoded_change(broken) in (None, change), broken
+
+
 def test_a_cut_change_is_told_to_be_cut() -> None:
     for end in range(2, len(TEXT)):
         assert "cut off" in problem_of(TEXT[:end]), TEXT[:end]
@@ -128,9 +178,10 @@ def test_a_cut_change_is_told_to_be_cut() -> None:
         TEXT.replace('"summary"', "summary"),
         TEXT.replace("}, {", "} {"),
         TEXT.replace('"action"', "“action”"),
+        TEXT.replace('\\"', '"'),
     ],
     ids=["prose", "fence", "tags", "bom", "twice", "comment", "comma", "inner comma", "block comment", "line comment",
-         "line breaks", "bare key", "no comma", "round quotes"],
+         "line breaks", "bare key", "no comma", "round quotes", "bare quotes"],
 )  # fmt: skip
 def test_what_is_mended_is_the_same_change_to_the_letter(text: str) -> None:
     decoded = SCHEMAS.decode("Change", text)
@@ -144,8 +195,9 @@ def test_what_is_mended_is_the_same_change_to_the_letter(text: str) -> None:
         (TEXT[:-1] + "]", "brackets do not match"),
         (TEXT + '{"summary": "another", "operations": []}', "more than one"),
         (TEXT.replace('"path": "a.py"', '"path": "a.py", "path": "b.py"'), "'path' is given twice"),
-        (TEXT.replace('\\"', '"'), "not escaped"),
-        (TEXT.replace("\\\\", "\\"), "not escaped"),
+        (TEXT.replace("\\\\\\\\d", "\\d"), "not escaped"),
+        (TEXT.replace('"a.py"', "None"), "not escaped"),
+        ('{"summary": "a", "b" "c", "operations": []}', "$.b: is not a known key"),
         ("I can't do that.", "no JSON object"),
         ("", "no JSON object"),
         (f"[{TEXT}]", "$: Input should be an object"),
@@ -156,7 +208,7 @@ def test_what_is_mended_is_the_same_change_to_the_letter(text: str) -> None:
         ("{" * 100_000, "cut off"),
         ('{"summary": "' + "a" * 100_000 + '", x y}', "too large to be mended"),
         ("1" * 5000, "no JSON object"),
-        ('{"summary": NaN, "operations": []}', "$.summary: Input should be a valid string"),
+        ('{"summary": NaN, "operations": []}', "no JSON"),
         ('{"summary": "\\ud800", "operations": []}', "surrogate"),
         ('{"summary": "\ud800", "operations": []}', "surrogate"),
         (TEXT.replace('"create"', '"make"'), "$.operations[0].action: Input should be 'create', 'replace', 'edit'"),
@@ -167,7 +219,8 @@ def test_what_is_mended_is_the_same_change_to_the_letter(text: str) -> None:
         ('{"summary": true, "operations": []}', "$.summary: Input should be a valid string"),
     ],
     ids=[
-        "crossed", "two", "doubled key", "bare quotes", "bare backslash", "prose", "empty", "list", "huge", "huge bytes",
+        "crossed", "two", "doubled key", "bare backslash", "none", "odd string", "prose",
+        "empty", "list", "huge", "huge bytes",
         "deep list", "deep object", "braces", "large and broken", "number", "nan", "surrogate escape", "surrogate",
         "word", "type", "unknown key", "missing key", "null", "bool",
     ],
@@ -185,8 +238,8 @@ def test_a_long_unknown_key_is_told_in_short() -> None:
 
 
 def test_four_mebibytes_are_decoded_in_seconds() -> None:
-    operation = {"action": "create", "path": "a", "content": 'é\n"{' * 600_000, "edits": []}
-    text = json.dumps({"summary": "", "operations": [operation]}, ensure_ascii=False)[:-2] + "]}"
+    operation = {"action": "create", "path": "a", "content": 'é\n"{' * 590_000, "edits": []}
+    text = json.dumps({"summary": "", "operations": [operation]}, ensure_ascii=False)
     for whole in (text, f"Here:\n```json\n{text}\n```"):
         started = time.monotonic()
         assert SCHEMAS.decode("Change", whole).problems == ()

@@ -198,16 +198,26 @@ class TestAddress:
 
 
 async def test_a_cancelled_append_is_whole_or_nothing_and_the_store_goes_on(store: Store) -> None:
-    for number in range(25):
+    for number in range(60):
         build = f"build-a-{number}"
         append = asyncio.create_task(store.events.append(whole_build(build)))
-        for _ in range(number):
-            await asyncio.sleep(0)
+        await asyncio.wait([append], timeout=number * 0.0002)  # over the loop, at every point of a transaction
         append.cancel()
         await asyncio.gather(append, return_exceptions=True)
         assert len(await store.events.read(build)) in (0, 5)
         await store.events.append(whole_build(build))
         assert await store.builds.get(build) == row(build)
+
+
+async def test_a_cancelled_reader_holds_nothing(store: Store, path: Path) -> None:
+    await store.events.append(whole_build())
+    for number in range(60):
+        read = asyncio.create_task(store.events.read("build-a-1"))
+        await asyncio.wait([read], timeout=number * 0.0001)
+        read.cancel()
+        await asyncio.gather(read, return_exceptions=True)
+    with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as other:
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, "a reader is still there"
 
 
 async def test_a_database_that_restarts_is_unavailable_and_then_works_again() -> None:

@@ -16,7 +16,9 @@ from tests.adapters.store_writers import (
     append_whole,
     die_inside_a_transaction,
     open_and_close,
+    prepare_files,
     reserve,
+    work_as_a_saga,
 )
 from tests.postgres import Cluster
 
@@ -42,6 +44,11 @@ async def test_six_processes_may_start_at_once_on_an_empty_database(empty_url: s
     run_together([(open_and_close, (empty_url, together))] * 6)
 
 
+def test_processes_that_meet_on_new_files_wait_for_each_other(tmp_path: Path) -> None:
+    together = barrier(6)
+    run_together([(prepare_files, (tmp_path, 20, together))] * 6)
+
+
 async def test_racing_processes_append_the_same_and_different_rows(url: str) -> None:
     builds = ["build-a-1", "build-a-1", "build-a-1", "build-a-2"]
     run_together([(append_whole, (url, build)) for build in builds])
@@ -52,11 +59,14 @@ async def test_racing_processes_append_the_same_and_different_rows(url: str) -> 
 
 
 async def test_processes_that_write_heavily_never_see_a_locked_database(url: str) -> None:
-    run_together([(append_rows, (url, f"build-a-{n}", 150)) for n in range(1, 4)])
+    rows = [(append_rows, (url, f"build-a-{n}", 150)) for n in range(1, 4)]
+    run_together([*rows, *((work_as_a_saga, (url, name, 40)) for name in ("b", "c"))])
     async with await open_store(url) as store:
         for number in range(1, 4):
             read = await store.events.read(f"build-a-{number}")
             assert [e.sequence for _, e in read] == list(range(1, 151))
+        assert [len(await store.calls.tries(f"build-{name}-1")) for name in ("b", "c")] == [40, 40]
+        assert list(await store.undo.open()) == []
 
 
 async def test_numbers_are_unique_and_gap_free_under_eight_processes(url: str) -> None:

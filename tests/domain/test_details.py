@@ -28,7 +28,7 @@ def event(sequence: int, kind: str, *, task: str = "", attempt: int = 0, **data:
 
 
 FAULT = {"kind": "RateLimited", "sentence": "later", "source": "coder", "number": 1}
-ANSWER = {"model": "coder", "prompt": "p", "answer": "a", "problems": [], "faults": [FAULT]}
+ANSWER: dict[str, Any] = {"model": "coder", "prompt": "p", "answer": "a", "problems": [], "faults": [FAULT]}
 STORY = [
     event(1, "build.started", project="p", title="Tags"),
     event(2, "build.base", commit="c0", log="l0"),

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from domain.build.names import (
@@ -56,17 +56,15 @@ def git_takes(branch: str) -> bool:
 @example("-a")
 @example("a" * 100)
 def test_an_accepted_build_name_is_a_branch_that_git_takes(name: str) -> None:
-    assume(valid(name, check_build_name))
-    assert git_takes(result_branch(name))
+    assert not valid(name, check_build_name) or git_takes(result_branch(name))
 
 
 @given(ANY_TEXT)
 def test_an_accepted_build_name_is_one_plain_folder_below_its_parent(name: str) -> None:
-    assume(valid(name, check_build_name))
-    assert (Path("/state") / name).resolve() == Path("/state", name)
-    assert Path("/state", name).parent == Path("/state")
-    assert name.isascii()
-    assert name.isprintable()
+    if valid(name, check_build_name):
+        assert (Path("/state") / name).resolve().relative_to("/state").parts == (name,)
+        assert name.isascii()
+        assert name.isprintable()
 
 
 @given(PROJECTS, st.integers(1, 10**9))

@@ -1,0 +1,240 @@
+"""What is bubblewrap's own: what it needs of the machine, what it leaves there, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from adapters.compliance.sandbox import MEGABYTE, Bench, until
+from adapters.sandbox.arguments import PROGRAMS
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.cgroups import ControlGroups, label_name
+from adapters.sandbox.toolchain import default_toolchain
+from domain.errors import InvalidInput, IsolationMissing, ResourceShort
+from domain.gates.verdict import read_report
+from domain.ports.sandbox import SandboxRun
+
+ROOT = Path(__file__).parents[2]
+# Drops to an ordinary user when it is root, then tries a run there; all is imported before.
+AS_USER = """
+import asyncio, encodings.idna, os, signal, subprocess, sys, concurrent.futures.thread
+from pathlib import Path
+from adapters.sandbox.bubblewrap import Bubblewrap
+from domain.ports.sandbox import SandboxRun
+folder = Path(sys.argv[1])
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+sandbox = Bubblewrap()
+print(sorted(sandbox.missing()))
+run = SandboxRun(label=sys.argv[2], argv=("sh", "-c", "id -u; cat kept.txt"), folder=folder, log=folder / "log",
+                 allow_missing=frozenset({"memory", "pids"}))
+print(asyncio.run(sandbox.run(run)).exit_code, (folder / "log").read_text())
+"""
+ENDLESS = """
+import asyncio, sys
+from pathlib import Path
+from adapters.sandbox.bubblewrap import Bubblewrap
+from domain.ports.sandbox import SandboxRun
+label, mark, folder = sys.argv[1:]
+argv = ("sh", "-c", "echo up; (trap '' TERM; sleep 60) & sleep 60", mark)
+asyncio.run(Bubblewrap().run(SandboxRun(label=label, argv=argv, folder=Path(folder), log=Path(folder + ".log"))))
+"""
+
+
+@pytest.fixture
+def sandbox() -> Bubblewrap:
+    return Bubblewrap()
+
+
+@pytest.fixture
+def unlimited(tmp_path: Path) -> ControlGroups:
+    """Control groups of a machine that has none."""
+    return ControlGroups(root=tmp_path / "no-cgroups", membership=tmp_path / "no-membership")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, sandbox: Bubblewrap) -> Bench:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "kept.txt").write_text("kept")
+    template = SandboxRun(
+        label=f"test-{uuid4().hex}",
+        argv=("true",),
+        folder=tmp_path / "checkout",
+        log=tmp_path / "run.log",
+        seconds=20,
+        scratch_bytes=20 * MEGABYTE,
+        allow_missing=frozenset(sandbox.missing()) - {"engine"},
+    )
+    return Bench(sandbox=sandbox, template=template)
+
+
+def groups_of(label: str) -> list[Path]:
+    return list(Path("/sys/fs/cgroup").glob(f"**/{label_name(label)}*"))
+
+
+def processes_of(label: str) -> list[str]:
+    name = label_name(label).encode()
+    return [p.parent.name for p in Path("/proc").glob("[0-9]*/cmdline") if name in _bytes(p)]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+async def test_nothing_is_left_of_a_run(bench: Bench) -> None:
+    mounts = Path("/proc/self/mounts").read_text()
+    open_before = os.listdir("/proc/self/fd")
+    for argv, seconds in ((("true",), 20.0), (("sleep", "60"), 0.3), (("no-such-command",), 20.0)):
+        await bench.run(*argv, seconds=seconds)
+        assert processes_of(bench.template.label) == []
+        assert groups_of(bench.template.label) == []
+    assert Path("/proc/self/mounts").read_text() == mounts
+    assert len(os.listdir("/proc/self/fd")) <= len(open_before)
+
+
+async def test_killing_the_worker_ends_its_run_and_the_next_one_clears_up(bench: Bench) -> None:
+    label, folder = bench.template.label, bench.template.folder
+    argv = [sys.executable, "-c", ENDLESS, label, bench.mark, str(folder)]
+    worker = await asyncio.create_subprocess_exec(*argv, cwd=ROOT)
+    log = Path(f"{folder}.log")
+    await until(lambda: log.exists() and log.read_text() == "up\n")
+    assert len(bench.alive()) > 2
+    worker.kill()
+    assert await worker.wait() == -signal.SIGKILL
+    await until(lambda: bench.alive() == [])
+    assert (await bench.run("echo", "again")).log == "again\n"
+    assert groups_of(label) == []
+
+
+async def test_without_bubblewrap_a_run_is_refused_with_the_command_that_installs_it(
+    bench: Bench, tmp_path: Path
+) -> None:
+    sandbox = Bubblewrap(path=str(tmp_path))
+    assert sandbox.missing()["engine"].endswith("install it: apt-get install -y bubblewrap")
+    with pytest.raises(IsolationMissing, match="the sandbox needs bwrap"):
+        await sandbox.run(replace(bench.template, allow_missing=frozenset({"engine", "memory", "pids"})))
+
+
+async def test_without_user_namespaces_a_run_is_refused_with_the_command_that_allows_them(
+    bench: Bench, tmp_path: Path
+) -> None:
+    for name in PROGRAMS:
+        (tmp_path / name).write_text("#!/bin/sh\necho bwrap: No permissions to create new namespace >&2; exit 1\n")
+        (tmp_path / name).chmod(0o755)
+    sandbox = Bubblewrap(path=str(tmp_path))
+    with pytest.raises(IsolationMissing, match="No permissions to create new namespace.*allow it to: sysctl"):
+        await sandbox.run(bench.template)
+
+
+async def test_limits_that_cannot_be_had_are_refused_unless_they_are_allowed(
+    bench: Bench, unlimited: ControlGroups
+) -> None:
+    sandbox = Bubblewrap(cgroups=unlimited)
+    assert sandbox.missing().keys() == {"memory", "pids"}
+    run = replace(bench.template, argv=("echo", "ran"), allow_missing=frozenset({"pids"}))
+    with pytest.raises(IsolationMissing, match="memory cannot be limited.*--allow-missing memory"):
+        await sandbox.run(run)
+    result = await sandbox.run(replace(run, allow_missing=frozenset({"memory", "pids"})))
+    assert (result.exit_code, run.log.read_text()) == (0, "ran\n")
+
+
+async def test_without_control_groups_too_a_label_runs_once_and_nothing_survives(
+    bench: Bench, unlimited: ControlGroups
+) -> None:
+    free = replace(bench, sandbox=Bubblewrap(cgroups=unlimited))
+    both = frozenset({"memory", "pids"})
+    source = ("sh", "-c", "echo up; sleep 60 & (trap '' TERM; sleep 60)", bench.mark)
+    first = asyncio.create_task(free.run(*source, allow_missing=both))
+    await until(free.has_printed)
+    await free.run("true", allow_missing=both, log=bench.template.log.with_name("2.log"))
+    assert (await first).result.exit_code == 137
+    assert free.alive() == []
+
+
+def test_an_ordinary_user_can_run_it_too(bench: Bench) -> None:
+    folder = bench.template.folder
+    for place in (folder, *folder.parents[:2]):
+        place.chmod(0o777)
+    argv = [sys.executable, "-c", AS_USER, str(folder), bench.template.label]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    missing, code, uid, kept = done.stdout.split()[-4:]
+    assert missing.startswith("[") or missing.endswith("]")
+    assert (code, uid, kept) == ("0", "1000", "kept")
+
+
+async def test_a_toolchain_in_a_hidden_home_is_shown_at_its_place(bench: Bench, tmp_path: Path) -> None:
+    prefix = tmp_path / "home" / ".tools" / "versions" / "9.1"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin" / "greet").write_text('#!/bin/sh\necho "hello from $0"\n')
+    (prefix / "bin" / "greet").chmod(0o755)
+    (tmp_path / "home" / "secret").write_text("of the host")
+    (tmp_path / "home").chmod(0o700)
+    link = tmp_path / "home" / "hello"
+    link.symlink_to(prefix / "bin" / "greet")
+    script = f"greet; {link}; touch {prefix}/x; ls {tmp_path}/home"
+    outcome = await bench.run("sh", "-c", script, toolchain=(prefix, link))
+    greeting = f"hello from {prefix}/bin/greet\nhello from {link}\n"
+    assert outcome.log.startswith(greeting)
+    assert "Read-only file system" in outcome.log
+    assert outcome.log.endswith("\nhello\n")
+
+
+async def test_the_toolchains_of_the_project_come_before_the_systems(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "env").write_text("#!/bin/sh\necho ours\n")
+    (tmp_path / "bin" / "env").chmod(0o755)
+    assert (await bench.run("env", toolchain=(tmp_path,))).log == "ours\n"
+
+
+@pytest.mark.parametrize("name", ["/", "/work", "/tmp", "/etc", "/proc/1/root", "/run", "relative", "/nowhere"])
+async def test_what_must_not_be_shown_is_no_toolchain(bench: Bench, name: str) -> None:
+    with pytest.raises(InvalidInput, match="toolchain"):
+        await bench.run("true", toolchain=(Path(name),))
+
+
+@pytest.mark.parametrize("environment", [{"A=B": "x"}, {"": "x"}, {"A": "x\0y"}])
+async def test_an_environment_that_cannot_be_is_refused(bench: Bench, environment: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="environment"):
+        await bench.run("true", environment=environment)
+
+
+async def test_a_real_pytest_of_a_virtual_environment_runs_inside(bench: Bench) -> None:
+    (bench.template.folder / "test_it.py").write_text("def test_one(tmp_path): assert tmp_path.is_dir()\n")
+    argv = (sys.executable, "-m", "pytest", "-q")
+    outcome = await bench.run(*argv, toolchain=default_toolchain(argv, ""))
+    report = read_report("pytest", outcome.log, outcome.result.exit_code)
+    assert (outcome.result.exit_code, report.ran) == (0, 1), outcome.log
+
+
+async def test_a_log_that_cannot_be_written_is_a_shortage_and_leaves_nothing(bench: Bench) -> None:
+    with pytest.raises(ResourceShort, match="No space left on device"):
+        await bench.run("echo", "hello", log=Path("/dev/full"))
+    assert groups_of(bench.template.label) == processes_of(bench.template.label) == []
+
+
+async def test_a_run_that_cannot_be_started_says_why(bench: Bench) -> None:
+    (bench.template.folder / "x").write_text("x")
+    with pytest.raises(ResourceShort, match="did not start the command"):
+        await bench.run("true", seconds=0)
+
+
+async def test_a_trivial_run_costs_little(bench: Bench) -> None:
+    taken = []
+    for _ in range(5):
+        started = time.monotonic()
+        await bench.run("true")
+        taken.append(time.monotonic() - started)
+    assert min(taken) < 0.15

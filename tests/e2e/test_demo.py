@@ -1,0 +1,30 @@
+"""The demo, as ``make demo YES=1`` runs it: it verifies from outside what it promises, and its exit code says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.workshop import CHECKOUT
+
+
+@pytest.mark.timeout(180)
+def test_the_demo_keeps_its_promises_without_a_terminal(tmp_path: Path) -> None:
+    environment = {name: os.environ[name] for name in ("PATH", "MENDWORK_TEMPORAL__SERVER") if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, str(CHECKOUT / "examples" / "demo.py"), "--yes", "--keep"],
+        env={**environment, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=170,
+    )
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
+    assert "kill -9" in printed
+    assert "RateLimited" in printed
+    assert "mendwork/build-notes-1" in printed
