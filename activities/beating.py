@@ -86,6 +86,7 @@ def _failure(error: Exception, earlier: tuple[Fault, ...]) -> ApplicationError:
     fault = Fault.of(error, source=info.activity_type, number=info.attempt)
     faults = [asdict(f) for f in (*earlier, fault)]
     activity.heartbeat(faults)
+    activity.logger.warning("try %d: %s: %s", fault.number, fault.kind, fault.sentence)
     hopeless = isinstance(error, MendworkError) and not isinstance(error, Transient)
     delay = next_delay(number=info.attempt, retry_after=fault.retry_after, jitter=random.random())  # noqa: S311 - spread
     return ApplicationError(

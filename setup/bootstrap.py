@@ -19,7 +19,8 @@ def main(argv: list[str], environment: Mapping[str, str]) -> int:
     tests = argv[1:] == ["test"]
     try:
         with _one_at_a_time():
-            ensure_system((*FOR_DOWNLOADS, *FOR_BUILDS, *(FOR_TESTS if tests else ())), environment)
+            needs = (*FOR_DOWNLOADS, *FOR_BUILDS, *(FOR_TESTS if tests else ()))
+            ensure_system(needs, environment, root=os.geteuid() == 0)
             ensure_python(environment)
             if tests:
                 check_lock(environment)

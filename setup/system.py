@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +49,7 @@ FOR_BUILDS = (GIT, BUBBLEWRAP)
 FOR_TESTS = (POSTGRES,)
 
 
-def ensure_system(needs: Iterable[Need], environment: Mapping[str, str]) -> None:
+def ensure_system(needs: Iterable[Need], environment: Mapping[str, str], *, root: bool) -> None:
     """Add what is missing as root on Debian or Ubuntu. Raises SetupError with the command for anybody else."""
     missing = [need for need in needs if not need.present(environment)]
     if not missing:
@@ -58,7 +57,7 @@ def ensure_system(needs: Iterable[Need], environment: Mapping[str, str]) -> None
     names = " and ".join(need.name for need in missing)
     packages = [package for need in missing for package in need.packages]
     command = f"apt-get install {' '.join(packages)}"
-    if os.geteuid() != 0 or not _on_path("apt-get")(environment):
+    if not root or not _on_path("apt-get")(environment):
         how = f"sudo {command}" if _on_path("apt-get")(environment) else f"packages {', '.join(packages)} have it"
         raise SetupError(f"missing: {names}. Add it with: {how}")
     say(f"missing: {names}; adding it: {command}")

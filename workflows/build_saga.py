@@ -10,9 +10,9 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ChildWorkflowError, is_cancelled_exception
 
-from workflows.asking import Question, ask
 from workflows.compensation import Compensations
 from workflows.faults import failure, last_fault
+from workflows.planning import PlanRequest, make_plan
 from workflows.policies import SANDBOX, WORKFLOW_TASK, WORKSPACE, Effects
 from workflows.recorder import Recorder
 from workflows.task_saga import TaskSaga
@@ -21,11 +21,10 @@ with workflow.unsafe.imports_passed_through():
     from activities.gates import Gates, RunGatesInput
     from activities.intake import AdmitBuildInput, AdmittedBuild, FetchBaseInput, Intake
     from activities.landing import CompensateInput, Landed, Landings, LandInput
-    from activities.planning import CheckedPlan, CheckPlanInput, Planning, TaskBrief
-    from activities.prompts import Prompts, RenderPlanInput
+    from activities.planning import TaskBrief
     from domain.build.names import check_build_name, task_saga_id
     from domain.build.requests import BuildRequest, TaskOutcome, TaskRequest, decode_build_request, title_of
-    from domain.errors import BaseIsRed, InvalidPlan, MendworkError
+    from domain.errors import BaseIsRed, MendworkError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,40 +128,13 @@ class BuildSaga:
 
     async def _plan(self, admitted: AdmittedBuild, base: Base) -> tuple[str, tuple[TaskBrief, ...]]:
         await self._enter("plan")
-        problems: tuple[str, ...] = ()
-        for attempt in range(1, admitted.limits.attempts + 1):
-            render = RenderPlanInput(project=admitted.project, base=base.commit, spec=admitted.spec, problems=problems)
-            rendered = await self._effects.run(WORKSPACE, Prompts.render_plan_prompt, render)
-            answer = await ask(
-                Question(
-                    build=self._build,
-                    step="plan",
-                    attempt=attempt,
-                    prompt=rendered.prompt,
-                    schema_name="Plan",
-                    chain=admitted.reasoning,
-                    output_tokens=admitted.limits.output_tokens,
-                    seconds=admitted.limits.model_seconds,
-                ),
-                effects=self._effects,
-                recorder=self._recorder,
-            )
-            checked = await self._check_plan(admitted, answer.value, attempt)
-            if checked.tasks:
-                return answer.value, checked.tasks
-            problems = checked.problems
-        raise InvalidPlan(f"{admitted.limits.attempts} plans were not usable; the last: {problems[0]}")
-
-    async def _check_plan(self, admitted: AdmittedBuild, plan: str, attempt: int) -> CheckedPlan:
-        check = CheckPlanInput(plan=plan, max_tasks=admitted.limits.tasks)
-        checked = await self._effects.run(WORKSPACE, Planning.check_plan, check)
-        if checked.tasks:
-            self._tasks = {task.id: "waiting" for task in checked.tasks}
-            self._recorder.note("build.planned", plan=plan, tasks=[asdict(task) for task in checked.tasks])
-        else:
-            self._recorder.note("plan.refused", attempt=attempt, plan=plan, problems=list(checked.problems))
-        await self._recorder.flush(self._effects)
-        return checked
+        plan, tasks = await make_plan(
+            PlanRequest(build=self._build, admitted=admitted, base=base.commit),
+            effects=self._effects,
+            recorder=self._recorder,
+        )
+        self._tasks = {task.id: "waiting" for task in tasks}
+        return plan, tasks
 
     async def _task(self, admitted: AdmittedBuild, plan: str, task: TaskBrief, head: Base) -> Base:
         await self._enter("tasks")

@@ -77,6 +77,8 @@ def _cost(tries: Any) -> int:
 
 def _as_json(details: BuildDetails, tries: Any) -> dict[str, Any]:
     calls: list[CallTry] = list(tries)
+    running = sum(call.state == "running" for call in calls)
+    going_on = details.status == "running"  # a call that its build did not wait for has a cost that nobody knows
     return {
         "build": details.build,
         "project": details.project,
@@ -99,6 +101,6 @@ def _as_json(details: BuildDetails, tries: Any) -> dict[str, Any]:
         ],
         "cost_micros": _cost(calls),
         "calls": len(calls),
-        "calls_running": sum(call.state == "running" for call in calls),
-        "calls_unknown": sum(call.state == "unknown" for call in calls),
+        "calls_running": running if going_on else 0,
+        "calls_unknown": sum(call.state == "unknown" for call in calls) + (0 if going_on else running),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class Wiring:
 
 def run_argv(run: SandboxRun, wiring: Wiring) -> list[str]:
     """The whole command line for ``run``. Raises InvalidInput for a toolchain or an environment that cannot be."""
-    shown = [path for path in run.toolchain if not is_system(_checked(path))]
+    shown = [path for path in run.toolchain if not is_system(_checked(path, wiring))]
     links = [path for path in shown if path.is_symlink()]
     solid = [path for path in shown if not path.is_symlink()]
     stage = _stage(solid) if wiring.as_root and solid else None
@@ -117,14 +118,17 @@ def _stage(solid: Sequence[Path]) -> Path:
     raise InvalidInput("the toolchain is spread over /mnt, /srv, /media and /opt: leave one of them out")
 
 
-def _checked(path: Path) -> Path:
-    if not path.is_absolute() or not path.exists():
-        raise InvalidInput(f"the toolchain folder {path} does not exist; it must be an absolute path on this machine")
-    covers = any(kept.is_relative_to(path) for kept in (WORK, Path("/tmp"), *SYSTEM[:1]))  # noqa: S108
+def _checked(path: Path, wiring: Wiring) -> Path:
+    covers = any(kept.is_relative_to(path) for kept in (WORK, Path("/tmp"), SYSTEM[0]))  # noqa: S108
     if covers or any(path.is_relative_to(folder) for folder in _NEVER):
         raise InvalidInput(
             f"the toolchain folder {path} cannot be shown to a sandbox; name the folder of one toolchain"
         )
+    if not path.is_absolute() or not os.path.exists(path):
+        raise InvalidInput(f"the toolchain folder {path} does not exist; it must be an absolute path on this machine")
+    for part in (path, path / "bin") if wiring.as_root else ():
+        if part.exists() and not part.stat().st_mode & stat.S_IROTH:
+            raise InvalidInput(f"the toolchain folder {path} is closed to other users; run: chmod -R o+rX {path}")
     return path
 
 

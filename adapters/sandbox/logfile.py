@@ -42,7 +42,8 @@ class CutLog:
             self._shorten()
             if self._dropped:
                 self._file.write(_NOTE.format(self._dropped).encode())
-            self._file.write(self._tail)
+            if self._tail:
+                self._file.write(self._tail)
 
     def _shorten(self) -> None:
         surplus = max(len(self._tail) - self._keep, 0)

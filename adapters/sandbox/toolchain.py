@@ -17,17 +17,17 @@ SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 _DEEPEST = 5
 
 
-def default_toolchain(argv: Sequence[str], path: str) -> tuple[Path, ...]:
+def default_toolchain(argv: Sequence[str], path: str, *, homes: Sequence[Path] = ()) -> tuple[Path, ...]:
     """The folders, files and links outside the system's folders that ``argv`` needs; ``path`` is a PATH to look on.
 
     A program's prefix is shown whole (a virtual environment together with its interpreter's prefix, a pyenv shim as
-    the version that pyenv has chosen globally), never a home folder. A relative path stands for a file of the
-    checkout and needs nothing. Raises InvalidInput when the program cannot be found.
+    the version that pyenv has chosen globally), never a home folder: those of this machine, and ``homes``. A relative
+    path stands for a file of the checkout and needs nothing. Raises InvalidInput when the program cannot be found.
     """
     name = argv[0] if argv else ""
     if "/" in name and not name.startswith("/"):
         return ()
-    return tuple(dict.fromkeys(_needed(name, path, 0)))
+    return tuple(dict.fromkeys(_Finder(path, homes).needed(name)))
 
 
 def is_system(path: Path) -> bool:
@@ -35,25 +35,66 @@ def is_system(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in (*SYSTEM, ALTERNATIVES))
 
 
-def _needed(name: str, path: str, depth: int) -> list[Path]:
-    found = shutil.which(name, path=path)
-    if not found or depth > _DEEPEST:
-        raise InvalidInput(
-            f"the command {name!r} cannot be found on PATH; install it, or name its full path in the test command"
-        )
-    program = _behind_shim(Path(os.path.abspath(found)), path)
-    real = program.resolve()
-    places = [*_links(program), real]
-    shown = [folder for place in places for folder in _environment(place)]
-    if not is_system(real):
-        shown.append(_prefix(places))
-    for place in places:
-        if place.is_symlink() and not any(place.is_relative_to(folder) for folder in shown):
-            shown.append(place)
-    needed = [place for place in shown if not is_system(place)] + _interpreter(real, path, depth)
-    if is_system(program) and shutil.which(program.name, path=os.pathsep.join(SYSTEM_PATH)) != str(program):
-        needed.append(program.parent)
-    return needed
+class _Finder:
+    def __init__(self, path: str, homes: Sequence[Path]) -> None:
+        self._path = path
+        self._homes = {*homes, Path("/root"), Path(pwd.getpwuid(os.getuid()).pw_dir)}
+
+    def needed(self, name: str, depth: int = 0) -> list[Path]:
+        found = shutil.which(name, path=self._path)
+        if not found or depth > _DEEPEST:
+            raise InvalidInput(
+                f"the command {name!r} cannot be found on PATH; install it, or name its full path in the test command"
+            )
+        program = _behind_shim(Path(os.path.abspath(found)), self._path)
+        places = [*_links(program), real := program.resolve()]
+        shown = [folder for place in places for folder in self._environment(place)]
+        if not is_system(real):
+            shown.append(self._prefix(places))
+        for place in places:
+            if place.is_symlink() and not any(place.is_relative_to(folder) for folder in shown):
+                shown.append(place)
+        needed = [place for place in shown if not is_system(place)] + self._interpreter(real, depth)
+        by_default = shutil.which(name, path=os.pathsep.join(SYSTEM_PATH))
+        if "/" not in name and is_system(program) and not (by_default and Path(by_default).resolve() == real):
+            needed.append(program.parent)
+        return needed
+
+    def _environment(self, place: Path) -> list[Path]:
+        """The virtual environment that ``place`` is a program of, and the installation that it was made from."""
+        folder = place.parent.parent
+        config = folder / "pyvenv.cfg"
+        if not config.is_file():
+            return []
+        pairs = (line.partition("=") for line in config.read_text(encoding="utf-8").splitlines())
+        home = {key.strip(): value.strip() for key, _, value in pairs}.get("home", "/usr/bin")
+        base = Path(home).resolve().parent
+        return [folder.resolve()] if self._is_private(base) else [folder.resolve(), base]
+
+    def _prefix(self, places: list[Path]) -> Path:
+        """The installation that holds the real program; the program alone where that would be a home folder."""
+        real = places[-1]
+        for place in places:
+            prefix = place.parent.parent.resolve()
+            if place.parent.name == "bin" and real.is_relative_to(prefix) and not self._is_private(prefix):
+                return prefix
+        return real
+
+    def _is_private(self, folder: Path) -> bool:
+        """Homes, and the hidden folders right inside one (``~/.local``, ``~/.cargo``), which hold credentials."""
+        near = (folder, folder.parent) if folder.name.startswith(".") else (folder,)
+        at_home = any(place in self._homes or place.parent == Path("/home") for place in near)
+        return at_home or folder in {Path("/"), Path("/home"), Path("/tmp")}  # noqa: S108
+
+    def _interpreter(self, real: Path, depth: int) -> list[Path]:
+        with real.open("rb") as file:
+            first = file.read(512).partition(b"\n")[0]
+        if not first.startswith(b"#!"):
+            return []
+        words = shlex.split(os.fsdecode(first[2:]))
+        if words and Path(words[0]).name == "env":
+            words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        return self.needed(words[0], depth + 1) if words else []
 
 
 def _behind_shim(program: Path, path: str) -> Path:
@@ -87,44 +128,3 @@ def _links(path: Path) -> list[Path]:
         current = Path("/") if target.is_absolute() else current
         rest = [*(target.parts[1:] if target.is_absolute() else target.parts), *rest]
     return links
-
-
-def _environment(place: Path) -> list[Path]:
-    """The virtual environment that ``place`` is a program of, and the installation that it was made from."""
-    folder = place.parent.parent
-    config = folder / "pyvenv.cfg"
-    if not config.is_file():
-        return []
-    pairs = (line.partition("=") for line in config.read_text(encoding="utf-8").splitlines())
-    home = {key.strip(): value.strip() for key, _, value in pairs}.get("home", "/usr/bin")
-    base = Path(home).resolve().parent
-    return [folder.resolve()] if _is_private(base) else [folder.resolve(), base]
-
-
-def _prefix(places: list[Path]) -> Path:
-    """The installation that holds the real program; the program alone where that would be a home folder."""
-    real = places[-1]
-    for place in places:
-        prefix = place.parent.parent.resolve()
-        if place.parent.name == "bin" and real.is_relative_to(prefix) and not _is_private(prefix):
-            return prefix
-    return real
-
-
-def _is_private(folder: Path) -> bool:
-    """Homes, and the hidden folders right inside one (``~/.local``, ``~/.cargo``), which hold keys and credentials."""
-    homes = {Path("/root"), Path(pwd.getpwuid(os.getuid()).pw_dir)}
-    is_home = folder in homes or folder.parent == Path("/home")
-    in_home = folder.parent in homes or folder.parent.parent == Path("/home")
-    return is_home or (in_home and folder.name.startswith(".")) or folder in {Path("/"), Path("/home"), Path("/tmp")}  # noqa: S108
-
-
-def _interpreter(real: Path, path: str, depth: int) -> list[Path]:
-    with real.open("rb") as file:
-        first = file.read(512).partition(b"\n")[0]
-    if not first.startswith(b"#!"):
-        return []
-    words = shlex.split(os.fsdecode(first[2:]))
-    if words and Path(words[0]).name == "env":
-        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-    return _needed(words[0], path, depth + 1) if words else []

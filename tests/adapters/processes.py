@@ -39,4 +39,4 @@ def pipe() -> tuple[Any, Any]:
 
 def barrier(parties: int) -> Any:
     """Lets processes start their race together."""
-    return _CONTEXT.Barrier(parties)
+    return _CONTEXT.Barrier(parties, timeout=30)

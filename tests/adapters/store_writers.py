@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +69,13 @@ def work_as_a_saga(url: str, name: str, count: int) -> None:
 
 
 def prepare_files(folder: Path, count: int, barrier: Any) -> None:
-    """First starts on new files, each at the same moment as other processes."""
+    """First starts on new files, each at the same moment as other processes, and a first write."""
     for number in range(count):
         barrier.wait()
-        prepare(folder / f"{number}.db", name="the test's store")
+        path = folder / f"{number}.db"
+        prepare(path, name="the test's store")
+        with closing(sqlite3.connect(path, timeout=20)) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS first (number INTEGER)")
 
 
 def append_whole(url: str, build: str) -> None:

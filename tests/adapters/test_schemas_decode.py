@@ -32,7 +32,7 @@ CHANGE = Change(
 TEXT = json.dumps(asdict(CHANGE))
 PRETTY = json.dumps(asdict(CHANGE), indent=2, ensure_ascii=False)
 
-plain_text = st.text(st.characters(exclude_categories=("Cs",)))
+plain_text = st.text(st.characters(codec="utf-8"))
 edits = st.builds(Edit, search=plain_text, replace=plain_text)
 operations = st.builds(
     FileOperation,

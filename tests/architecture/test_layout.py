@@ -34,7 +34,9 @@ def length(function: Function) -> int:
 
 
 def parameters(function: Function) -> int:
-    """How many it takes, without self and cls."""
+    """How many it takes, without self and cls; those of a command of the command line are its options."""
+    if any(ast.unparse(decorator).startswith("app.command(") for decorator in function.decorator_list):
+        return 0
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return sum(argument.arg not in {"self", "cls"} for argument in named)
