@@ -105,7 +105,11 @@ class EventLogCompliance:
         assert [e.sequence for _, e in await store.events.read("build-a-1")] == list(range(1, 2501))
 
     async def test_any_text_in_data_comes_back_as_it_was(self, store: Store) -> None:
-        data: dict[str, Any] = {"text": "\0 \ud800 ü 😀 \x1b[31m", "list": [1, 2.5, None, True], "deep": {"b": 1, "a": {}}}
+        data: dict[str, Any] = {
+            "text": "\0 \ud800 ü 😀 \x1b[31m",
+            "list": [1, 2.5, None, True],
+            "deep": {"b": 1, "a": {}},
+        }
         await store.events.append([event(1, task="one", **data)])
         assert (await store.events.read("build-a-1"))[0][1].data == data
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from adapters.git.failures import refusal, system_refusal
-from domain.errors import RepositoryRefused, ResourceShort, TooLarge
+from domain.errors import MendworkError, RepositoryRefused, ResourceShort, TooLarge
 
 # Given on the command line, where they win over the configuration of the user's repository.
 SETTINGS = (
@@ -102,7 +102,14 @@ class Git:
 
     async def outcome(self, *arguments: str, call: Call = PLAIN) -> Result:
         """Whatever a git answers, failed or not. Raises ResourceShort when it takes longer than ``call.seconds``."""
-        process = await self._start(arguments, call)
+        starting = asyncio.ensure_future(self._start(arguments, call))
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # asyncio itself would kill git alone, and its children would go on.
+            with contextlib.suppress(MendworkError):
+                await _end(await starting)
+            raise
         try:
             async with asyncio.timeout(call.seconds):
                 return await _collect(process, call)

@@ -12,7 +12,7 @@ from adapters.sandbox.toolchain import ALTERNATIVES, SYSTEM, SYSTEM_PATH, is_sys
 from domain.errors import InvalidInput
 from domain.ports.sandbox import SandboxRun
 
-PROGRAMS = ("bwrap", "setpriv", "unshare", "mount", "nice", "tar")
+PROGRAMS = ("bwrap", "setpriv", "prlimit", "unshare", "mount", "nice", "tar")
 HOST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOBODY = "65534"
 WORK = Path("/work")
@@ -49,13 +49,15 @@ exec "$@" </dev/null
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
     """What one bubblewrap is started with. ``etc`` maps files in the sandbox to descriptors that hold their content,
-    ``status`` is the descriptor that bubblewrap reports on, ``flags`` are those that only some versions know."""
+    ``status`` is the descriptor that bubblewrap reports on, ``flags`` are those that only some versions know,
+    ``most_processes`` is for all processes of the user together."""
 
     name: str
     as_root: bool
     flags: tuple[str, ...] = ()
     etc: Mapping[str, int]
     status: int
+    most_processes: int
     entrances: tuple[Path, ...] = ()
 
 
@@ -101,7 +103,9 @@ def bwrap_argv(wiring: Wiring) -> list[str]:
 
 
 def _outside(wiring: Wiring, stage: Path | None, solid: Sequence[Path]) -> list[str]:
-    argv = ["/bin/sh", "-c", ENTER, wiring.name, *map(str, wiring.entrances), "--", "nice", "-n", "10"]
+    argv = ["/bin/sh", "-c", ENTER, wiring.name, *map(str, wiring.entrances), "--"]
+    # Groups limit a run; this keeps the machine usable where they are missing, and holds since the run is not root.
+    argv += ["nice", "-n", "10", "prlimit", f"--nproc={wiring.most_processes}", "--"]
     if stage:
         argv += ["unshare", "--mount", "--", "/bin/sh", "-ec", STAGE, wiring.name, str(stage), *map(str, solid), "--"]
     if wiring.as_root:

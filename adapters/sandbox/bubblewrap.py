@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import subprocess
 import time
@@ -26,6 +27,9 @@ _ALLOW = (
     "sysctl -e -w user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1 "
     "kernel.apparmor_restrict_unprivileged_userns=0"
 )
+
+
+_MOST_PROCESSES = 4096
 
 
 class Bubblewrap:
@@ -97,12 +101,14 @@ class Bubblewrap:
         return SandboxResult(exit_code=code, ended=process.LOG if flood else ended, seconds=seconds, log_cut=log.cut)
 
     def _wiring(self, label: str, ends: Ends, group: Group) -> arguments.Wiring:
+        hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         return arguments.Wiring(
             name=label_name(label),
             as_root=os.geteuid() == 0,
             flags=self._flags or (),
             etc={name: file.fileno() for name, file in ends.etc.items()},
             status=ends.status_in.fileno(),
+            most_processes=_MOST_PROCESSES if hard == resource.RLIM_INFINITY else min(hard, _MOST_PROCESSES),
             entrances=group.entrances(),
         )
 

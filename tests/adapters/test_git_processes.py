@@ -74,6 +74,17 @@ async def test_a_cancelled_call_ends_its_git_and_its_children(git: Git, tmp_path
     assert running(str(tmp_path / "never")) == []
 
 
+async def test_a_call_that_is_cancelled_while_it_starts_leaves_nothing(git: Git, tmp_path: Path) -> None:
+    for turns in range(20):
+        task = asyncio.create_task(hanging(git, tmp_path, Call()))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert running(str(tmp_path / "never")) == []
+
+
 async def test_output_over_the_limit_is_cut_and_said(git: Git, user: UserRepository) -> None:
     name = user.git("hash-object", "-w", str(_big(user.path)))
     call = Call(limit=1000)

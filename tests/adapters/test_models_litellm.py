@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import subprocess
@@ -141,16 +142,17 @@ async def test_another_providers_key_is_never_sent_to_a_configured_address(
         "from adapters.schemas import open_schemas\n"
         "endpoint = Endpoint(name='m', model='openai/x', base_url=os.environ['URL'])\n"
         "asyncio.run(open_model({'m': endpoint}, schemas=open_schemas()).complete(plan_request('m')))\n"
+        "print(os.environ.get('FROM_DOT_ENV'))\n"
     )
     # A .env beside it is nobody's wish, and the debug switches of litellm's users stay without effect.
-    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-from-dot-env-file\n")
+    (tmp_path / ".env").write_text("FROM_DOT_ENV=yes\n")
     environment = {"OPENAI_API_KEY": CANARY, "URL": httpserver.url_for("/v1"), "PYTHONPATH": str(ROOT),
                    "LITELLM_LOG": "DEBUG"}  # fmt: skip
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
     assert httpserver.log[0][0].headers["Authorization"] == "Bearer none"
 
 
@@ -232,6 +234,8 @@ async def test_every_status_is_classified_and_no_key_is_told(
     told = f"{error} {error!r} {error.__cause__!r} {caplog.text} {capfd.readouterr()}"
     assert "canary" not in told
     assert "second line" not in told
+    assert "Plan it." not in told
+    assert [record.name for record in caplog.records if record.name != "werkzeug"] == []
     assert str(error).isprintable()
     assert len(str(error)) < 300
     assert (error.__cause__, error.__suppress_context__) == (None, True), "the cause holds prompt and key"
@@ -284,6 +288,26 @@ async def test_the_loop_goes_on_while_a_large_call_is_made(open_provider: OpenPr
     beating.cancel()
     assert answer.usage.input_tokens > 300_000
     assert max(gaps) < 0.5
+
+
+async def test_an_answer_that_drips_for_ever_ends_at_the_timeout() -> None:
+    closed = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
+        with contextlib.suppress(ConnectionError):  # that is how the client's end shows
+            while not reader.at_eof():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.wait([asyncio.ensure_future(reader.read(65536))], timeout=0.05)
+        closed.set()
+        writer.close()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ProviderUnavailable, match=r"^model m: no answer within 0\.7 s$"):
+            await model_at(f"http://127.0.0.1:{port}/v1").complete(plan_request("m", seconds=0.7))
+        await asyncio.wait_for(closed.wait(), timeout=5)
 
 
 def test_an_endpoint_hides_its_key() -> None:

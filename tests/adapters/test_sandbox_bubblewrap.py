@@ -164,6 +164,16 @@ async def test_without_control_groups_too_a_label_runs_once_and_nothing_survives
     assert free.alive() == []
 
 
+async def test_without_control_groups_the_machine_keeps_room_for_processes(
+    bench: Bench, unlimited: ControlGroups
+) -> None:
+    free = replace(bench, sandbox=Bubblewrap(cgroups=unlimited))
+    source = "import resource; print(*resource.getrlimit(resource.RLIMIT_NPROC))"
+    outcome = await free.python(source, allow_missing=frozenset({"memory", "pids"}))
+    soft, hard = map(int, outcome.log.split())
+    assert 0 < soft == hard <= 4096
+
+
 def test_an_ordinary_user_can_run_it_too(bench: Bench) -> None:
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
         Path(name).chmod(0o777)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from adapters.compliance.language_model import AnswerSchemasCompliance
 from adapters.schemas import ANSWERS, open_schemas
 from adapters.schemas.json_text import MAX_BYTES, Unreadable, parse_json
+from adapters.schemas.pydantic_schemas import PydanticSchemas
 from domain.build.change import Change, Edit, FileOperation
 from domain.build.plan import Plan
 from domain.ports.language_model import AnswerSchemas
@@ -67,6 +68,12 @@ fragments = [
 ]
 fragments += ['"summary"', '"tasks"', '"a": "b"', "\ud800", "\0", "\\u12", "\\ud83d"]
 json_like = st.lists(st.sampled_from(fragments), max_size=60).map("".join)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    number: int
+    exact: bool
 
 
 class TestPydantic(AnswerSchemasCompliance):
@@ -193,6 +200,8 @@ def test_what_is_mended_is_the_same_change_to_the_letter(text: str) -> None:
     ("text", "problem"),
     [
         (TEXT[:-1] + "]", "brackets do not match"),
+        ("{change: " + TEXT, "cut off"),
+        ("[1, x, " + TEXT, "cut off"),
         (TEXT + '{"summary": "another", "operations": []}', "more than one"),
         (TEXT.replace('"path": "a.py"', '"path": "a.py", "path": "b.py"'), "'path' is given twice"),
         (TEXT.replace("\\\\\\\\d", "\\d"), "not escaped"),
@@ -219,7 +228,7 @@ def test_what_is_mended_is_the_same_change_to_the_letter(text: str) -> None:
         ('{"summary": true, "operations": []}', "$.summary: Input should be a valid string"),
     ],
     ids=[
-        "crossed", "two", "doubled key", "bare backslash", "none", "odd string", "prose",
+        "crossed", "cut wrapper", "cut list", "two", "doubled key", "bare backslash", "none", "odd string", "prose",
         "empty", "list", "huge", "huge bytes",
         "deep list", "deep object", "braces", "large and broken", "number", "nan", "surrogate escape", "surrogate",
         "word", "type", "unknown key", "missing key", "null", "bool",
@@ -235,6 +244,20 @@ def test_at_most_ten_problems_are_told() -> None:
 
 def test_a_long_unknown_key_is_told_in_short() -> None:
     assert len(problem_of(json.dumps({"summary": "", "operations": [], "x\x1b" * 5000: 1}))) <= 300
+
+
+@pytest.mark.parametrize("mark", ["(", "([", "{'a\":,", '{"a": ('])
+def test_what_json_repair_is_slow_at_is_not_given_to_it(mark: str) -> None:
+    started = time.monotonic()
+    assert SCHEMAS.decode("Change", mark * (30_000 // len(mark))).value is None
+    assert time.monotonic() - started < 2
+
+
+def test_nothing_is_coerced() -> None:
+    schemas = PydanticSchemas({"Counted": Counted})
+    assert schemas.decode("Counted", '{"number": 3, "exact": true}').value == '{"exact":true,"number":3}'
+    for text in ('{"number": "3", "exact": true}', '{"number": 3.0, "exact": true}', '{"number": 3, "exact": "yes"}'):
+        assert schemas.decode("Counted", text).value is None, text
 
 
 def test_four_mebibytes_are_decoded_in_seconds() -> None:

@@ -59,13 +59,13 @@ async def test_racing_processes_append_the_same_and_different_rows(url: str) -> 
 
 
 async def test_processes_that_write_heavily_never_see_a_locked_database(url: str) -> None:
-    rows = [(append_rows, (url, f"build-a-{n}", 150)) for n in range(1, 4)]
-    run_together([*rows, *((work_as_a_saga, (url, name, 40)) for name in ("b", "c"))])
+    rows = [(append_rows, (url, f"build-a-{n}", 80)) for n in range(1, 4)]
+    run_together([*rows, *((work_as_a_saga, (url, name, 20)) for name in ("b", "c"))])
     async with await open_store(url) as store:
         for number in range(1, 4):
             read = await store.events.read(f"build-a-{number}")
-            assert [e.sequence for _, e in read] == list(range(1, 151))
-        assert [len(await store.calls.tries(f"build-{name}-1")) for name in ("b", "c")] == [40, 40]
+            assert [e.sequence for _, e in read] == list(range(1, 81))
+        assert [len(await store.calls.tries(f"build-{name}-1")) for name in ("b", "c")] == [20, 20]
         assert list(await store.undo.open()) == []
 
 
