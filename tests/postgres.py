@@ -7,11 +7,12 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -55,15 +56,9 @@ class Cluster:
         self.control("-m", mode, "stop")
 
     def run(self, program: str, *arguments: str) -> None:
-        user = self.user if os.geteuid() == 0 else None
-        account = pwd.getpwnam(self.user)
         done = subprocess.run(
             [self.binaries / program, *arguments],
-            user=user,
-            group=account.pw_gid if user else None,
-            extra_groups=[] if user else None,
-            cwd=self.folder,
-            env={"PATH": os.defpath, "LC_ALL": "C", "HOME": str(self.folder)},
+            **self.account(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,  # the server would keep a pipe open
             stderr=subprocess.DEVNULL,
@@ -73,6 +68,30 @@ class Cluster:
         log = self.folder / "log"
         said = log.read_text(errors="replace")[-2000:] if log.exists() else "no log"
         assert done.returncode == 0, f"{program} {' '.join(arguments)} exited with {done.returncode}: {said}"
+
+    def account(self) -> dict[str, Any]:
+        """How a process of the cluster runs: as its user where that has to be another one, with nothing of ours."""
+        plain: dict[str, Any] = {"cwd": "/", "env": {"PATH": os.defpath, "LC_ALL": "C", "HOME": str(self.folder)}}
+        if os.geteuid() != 0:
+            return plain
+        return plain | {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []}
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Whatever becomes of this process, also by SIGKILL: its end of a pipe closes, and the cluster goes away."""
+        script = 'read -r _; "$0" -D "$1/data" -m immediate stop; rm -rf "$1"'
+        guard = subprocess.Popen(
+            ["/bin/sh", "-c", script, self.binaries / "pg_ctl", self.folder],
+            **self.account(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            yield
+        finally:
+            guard.communicate(timeout=60)
 
 
 @contextmanager
@@ -84,15 +103,10 @@ def running_cluster() -> Iterator[Cluster]:
     if os.geteuid() == 0:
         shutil.chown(folder, user)
     cluster = Cluster(binaries=binaries, folder=folder, user=user)
-    try:
+    with cluster.guarded():
         cluster.run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", user, "-E", "UTF8", "--no-sync")
         cluster.start()
-        try:
-            yield cluster
-        finally:
-            cluster.stop(mode="immediate")
-    finally:
-        shutil.rmtree(folder)
+        yield cluster
 
 
 def find_binaries() -> Path:
@@ -102,6 +116,11 @@ def find_binaries() -> Path:
         said = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=False)
         folders.append(Path(said.stdout.strip()))
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
+    return first_with_programs(folders)
+
+
+def first_with_programs(folders: Iterable[Path]) -> Path:
+    """Fails with the sentence that names the package."""
     for folder in folders:
         if all(os.access(folder / program, os.X_OK) for program in ("initdb", "pg_ctl")):
             return folder

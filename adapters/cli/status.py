@@ -62,7 +62,8 @@ async def details_of(store: Store, build: str) -> BuildDetails:
 
 def _line(row: BuildRow) -> str:
     started = datetime.fromtimestamp(row.started / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-    return f"{row.build}  {row.status}  {row.phase}  {started}  {plain(row.title)}"
+    line = f"{row.build}  {row.status}  {row.phase}  {started}  {plain(row.title)}"
+    return f"{line}  (its log is damaged at {row.damaged})" if row.damaged else line
 
 
 def _money(tries: Any) -> str:

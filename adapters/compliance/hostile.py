@@ -82,7 +82,7 @@ import os
 status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
 print(os.getuid(), os.getgid(), os.getgroups(), status["NoNewPrivs"], *(status["Cap" + n] for n in
       ("Inh", "Prm", "Eff", "Bnd", "Amb")))
-print(len([n for n in os.listdir("/proc") if n.isdigit()]), sorted(map(int, os.listdir("/proc/self/fd")))[:3])
+print(len([n for n in os.listdir("/proc") if n.isdigit()]), sorted(map(int, os.listdir("/proc/self/fd"))))
 """
 _BOMB = "import os\nprint('up', flush=True)\nwhile True:\n  try: os.fork()\n  except OSError: pass"
 
@@ -105,13 +105,13 @@ class HostileCompliance(Benched):
         assert rest[-6:] == ["1", *["0" * 16] * 5]
         seen, _, descriptors = lines[1].partition(" ")
         assert int(seen) <= 4
-        assert descriptors == "[0, 1, 2]"
+        assert descriptors == "[0, 1, 2, 3]"  # the last is the listing itself
 
     async def test_no_file_of_the_host_is_held_open_inside(self, bench: Bench) -> None:
-        outcome = await bench.run("sh", "-c", "for p in /proc/[0-9]*; do readlink $p/fd/* $p/cwd $p/root; done")
-        inside = ("/dev/null", "/proc/", "/work", "pipe:", "socket:", "anon_inode:")
-        assert outcome.log
-        assert [line for line in outcome.log.splitlines() if line != "/" and not line.startswith(inside)] == []
+        outcome = await bench.run("sh", "-c", "readlink /proc/[0-9]*/fd/*")
+        inside = ("/dev/null", "pipe:", "socket:", "anon_inode:")
+        assert "/dev/null" in outcome.log
+        assert [line for line in outcome.log.splitlines() if not line.startswith(inside)] == []
 
     async def test_nothing_of_the_callers_environment_is_inside(self, bench: Bench) -> None:
         canary = f"canary-{bench.mark[5:]}"
@@ -175,7 +175,9 @@ class HostileCompliance(Benched):
         bench.needs("memory")
         hog = "if os.fork() == 0:\n  hog = []\n  while True: hog.append(bytearray(10_000_000))\n"
         source = f"import os, time\n{hog}time.sleep(60)"
-        assert (await bench.python(source)).result.ended == "memory"
+        outcome = await bench.python(source)
+        assert outcome.result.ended == "memory"
+        assert outcome.result.seconds < 10
         assert bench.alive() == []
 
     @pytest.mark.parametrize("folder", ["/tmp", "/work", "/dev/shm", "/var/tmp"])  # noqa: S108

@@ -201,7 +201,8 @@ class SandboxCompliance(Benched):
         second = await bench.run("sh", "-c", "echo second", log=log)
         assert second.log == "second\n"
         assert bench.alive() == []
-        assert (await first).result.exit_code == 137
+        ended = (await first).result
+        assert (ended.exit_code, ended.ended) == (137, "exited")
 
     async def test_runs_of_different_labels_go_on_side_by_side(self, bench: Bench) -> None:
         logs = [bench.template.log.with_name(f"{n}.log") for n in range(3)]

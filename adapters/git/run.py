@@ -193,9 +193,8 @@ async def _feed(process: Process, stdin: bytes | int) -> None:
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         process.stdin.write(stdin)
         await process.stdin.drain()
+    # Not waited for: a cancelled wait breaks asyncio's own bookkeeping, and the end of stdout says enough.
     process.stdin.close()
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        await process.stdin.wait_closed()
 
 
 def _kill(process: Process) -> None:

@@ -66,6 +66,6 @@ def _configured() -> Any:
     litellm.drop_params = False
     litellm.num_retries = 0
     litellm.callbacks = []
-    for name in _LOGGERS:  # they print prompts, and URLs that hold keys
-        logging.getLogger(name).disabled = True
+    for name in _LOGGERS:  # they print prompts, and URLs that hold keys; a level also holds for the loggers below
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return litellm

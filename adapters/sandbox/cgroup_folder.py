@@ -102,9 +102,7 @@ def kill_all(folder: Path) -> None:
     with contextlib.suppress(OSError):  # stops a fork bomb from outrunning the loop; absent without the controller
         _order(folder / "pids.max", "0")
     for process in map(int, read(folder / "cgroup.procs").split()):
-        if (
-            process > 0
-        ):  # 0 is how the kernel shows a process that our process tree does not hold; kill(0) is suicide
+        if process > 0:  # 0 is how the kernel shows a process that our process tree does not hold; kill(0) is suicide
             with contextlib.suppress(ProcessLookupError):  # ended by itself
                 os.kill(process, signal.SIGKILL)
 

@@ -9,9 +9,10 @@ from domain.errors import EventUnreadable
 from domain.ports.store import BuildRow, Event
 
 STARTED = "build.started"  # data: project, title
+ADMITTED = "build.admitted"  # data: project, now that its name is known
 PHASE = "build.phase"  # data: phase
 ENDED = "build.ended"  # data: status, sentence
-ROW_KINDS = (STARTED, PHASE, ENDED)
+ROW_KINDS = (STARTED, ADMITTED, PHASE, ENDED)
 
 
 def fold_row(events: Iterable[Event]) -> BuildRow | None:
@@ -23,6 +24,8 @@ def fold_row(events: Iterable[Event]) -> BuildRow | None:
     for event in _in_order(events):
         if event.kind == STARTED:
             row = _started(event)
+        elif row is not None and event.kind == ADMITTED:
+            row = replace(row, project=_text(event, "project"))
         elif row is not None and event.kind == PHASE:
             row = replace(row, phase=_text(event, "phase"), status="running", ended=0)
         elif row is not None and event.kind == ENDED:

@@ -160,7 +160,8 @@ async def test_without_control_groups_too_a_label_runs_once_and_nothing_survives
     first = asyncio.create_task(free.run(*source, allow_missing=both))
     await until(free.has_printed)
     await free.run("true", allow_missing=both, log=bench.template.log.with_name("2.log"))
-    assert (await first).result.exit_code == 137
+    ended = (await first).result
+    assert (ended.exit_code, ended.ended) == (137, "exited")
     assert free.alive() == []
 
 

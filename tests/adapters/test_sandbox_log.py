@@ -48,7 +48,12 @@ def test_a_full_disk_is_an_error_not_a_shorter_log() -> None:
     log.close()
 
 
-@given(st.lists(st.binary(max_size=200), max_size=40), st.integers(0, 2000))
+CHUNKS = st.lists(
+    st.builds(lambda chunk, times: chunk * times, st.binary(max_size=20), st.integers(1, 60)), max_size=20
+)
+
+
+@given(CHUNKS, st.integers(0, 1000))
 def test_the_limit_holds_and_nothing_is_lost_unsaid(chunks: list[bytes], limit: int) -> None:
     whole = b"".join(chunks)
     with TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.build.view import ENDED, PHASE, STARTED, fold_row
+from domain.build.view import ADMITTED, ENDED, PHASE, STARTED, fold_row
 from domain.errors import EventUnreadable
 from domain.ports.store import BuildRow, Event
 
@@ -46,6 +46,11 @@ def histories(draw: st.DrawFn) -> list[Event]:
     if draw(st.booleans()):
         events.append(event(9, ENDED, run=events[-1].run, at=at, status=draw(st.sampled_from(STATUSES)), sentence=""))
     return events
+
+
+def test_a_project_that_was_not_named_is_known_once_the_build_is_admitted() -> None:
+    unnamed = started(data={"project": "", "title": "Add tags"})
+    assert fold_row([unnamed, event(2, ADMITTED, project="a")]) == row()
 
 
 @given(histories(), st.randoms(use_true_random=False))
