@@ -122,7 +122,7 @@ class Gates:
         with self._log_file() as log:
             result = await self._bench.sandbox.run(
                 SandboxRun(
-                    label=request.label,
+                    label=f"{self._bench.folder}:{request.label}",  # builds of two installations share names
                     argv=argv,
                     folder=folder,
                     log=log,

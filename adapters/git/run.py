@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,13 +123,14 @@ class Git:
     async def _start(self, arguments: tuple[str, ...], call: Call) -> Process:
         owner = self.owner
         try:
-            return await asyncio.create_subprocess_exec(
-                "git", *with_settings(f"--git-dir={self.directory}", *arguments),
-                cwd=self.directory, env=self._environment(call.variables), umask=self.umask,
-                stdin=PIPE if isinstance(call.stdin, bytes) else call.stdin, stdout=call.stdout, stderr=PIPE,
-                start_new_session=True, pass_fds=call.keep, user=owner.uid if owner else None,
-                group=owner.gid if owner else None, extra_groups=[] if owner else None,
-            )  # fmt: skip
+            with _source(call.stdin) as stdin:
+                return await asyncio.create_subprocess_exec(
+                    "git", *with_settings(f"--git-dir={self.directory}", *arguments),
+                    cwd=self.directory, env=self._environment(call.variables), umask=self.umask,
+                    stdin=stdin, stdout=call.stdout, stderr=PIPE, start_new_session=True, pass_fds=call.keep,
+                    user=owner.uid if owner else None, group=owner.gid if owner else None,
+                    extra_groups=[] if owner else None,
+                )  # fmt: skip
         except FileNotFoundError as error:
             missing = "git is not installed" if self.directory.is_dir() else f"there is no repository {self.directory}"
             raise RepositoryRefused(missing) from error
@@ -164,10 +165,9 @@ def with_settings(*arguments: str) -> list[str]:
 
 
 async def _collect(process: Process, call: Call) -> Result:
-    out, err, _ = await asyncio.gather(
+    out, err = await asyncio.gather(
         _read(process.stdout, call.limit, lambda: _kill(process)),
         _read(process.stderr, _STDERR_BYTES),
-        _feed(process, call.stdin),
     )
     code = await process.wait()
     return Result(code=code, stdout=out[: call.limit], stderr=err[:_STDERR_BYTES], cut=len(out) > call.limit)
@@ -186,15 +186,16 @@ async def _read(stream: asyncio.StreamReader | None, limit: int, on_full: Callab
     return b"".join(kept)
 
 
-async def _feed(process: Process, stdin: bytes | int) -> None:
-    if process.stdin is None or isinstance(stdin, int):
+@contextlib.contextmanager
+def _source(stdin: bytes | int) -> Iterator[int]:
+    """A descriptor to read ``stdin`` from. Not a pipe: a git that stops reading early would break it."""
+    if isinstance(stdin, int):
+        yield stdin
         return
-    # A git that ends before it has read everything says why on stderr.
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(stdin)
-        await process.stdin.drain()
-    # Not waited for: a cancelled wait breaks asyncio's own bookkeeping, and the end of stdout says enough.
-    process.stdin.close()
+    with open(os.memfd_create("stdin"), "w+b", buffering=0) as memory:
+        memory.write(stdin)
+        memory.seek(0)
+        yield memory.fileno()
 
 
 def _kill(process: Process) -> None:

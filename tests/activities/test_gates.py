@@ -143,7 +143,8 @@ async def test_the_run_gets_the_projects_limits_toolchain_and_label(tmp_path: Pa
     at = At(tmp_path, sandbox, {})
     await at.judge()
     run = sandbox.ran[0]
-    assert (run.label, run.argv, run.toolchain) == ("saga/gates/1", PROJECT.test, (Path("/opt/python"),))
+    assert (run.argv, run.toolchain) == (PROJECT.test, (Path("/opt/python"),))
+    assert run.label == f"{tmp_path / 'logs'}:saga/gates/1"
     assert (run.seconds, run.memory_bytes) == (PROJECT.limits.test_seconds, PROJECT.limits.test_memory_bytes)
     assert at.folder.labels == ["saga/gates/1"]
 
