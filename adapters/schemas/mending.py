@@ -48,8 +48,11 @@ def mended(text: str) -> Mended:
     shape = _shape(piece)
     if len(text) > MAX_CHARACTERS or shape.depth > MAX_DEPTH:
         return Mended(None, (CUT_OFF if shape.is_open else "the answer is no JSON and too large to be mended",))
-    readings = [_reading(text, shape, keep_ends=keep_ends) for keep_ends in (False, True)]
-    return next((reading for reading in readings if not reading.doubts), readings[0])
+    reading = _reading(text, shape, keep_ends=False)
+    if not reading.doubts or shape.is_open or shape.is_crossed:
+        return reading
+    careful = _reading(text, shape, keep_ends=True)
+    return reading if careful.doubts else careful
 
 
 def _reading(text: str, shape: _Shape, *, keep_ends: bool) -> Mended:

@@ -109,7 +109,7 @@ async def test_a_cancelled_caller_leaves_no_folder(ports: GitPorts, user: UserRe
 async def test_five_thousand_files_come_as_fast_as_a_plain_copy(
     ports: GitPorts, user: UserRepository, tmp_path: Path
 ) -> None:
-    base = user.commit({f"d{n % 50}/s{n % 7}/f{n}.py": b"x = %d\n" % n for n in range(5000)})
+    base = user.commit({f"d{n % 50}/s{n % 7}/f{n}.py": b"x = %d\n" % (n % 50) for n in range(5000)})
     await based(ports, user)
     began = time.monotonic()
     async with ports.workspaces.checkout("shop", base, label="x") as folder:
