@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -89,7 +90,8 @@ class Models:
         return recorded
 
     async def _recorded(self, request: CallModelInput, digest: str, answer: ModelAnswer) -> RecordedCall:
-        decoded = self._schemas.decode(request.schema_name, answer.text)
+        # In a thread: mending a hopeless text can take seconds, and the heartbeats have to go on.
+        decoded = await asyncio.to_thread(self._schemas.decode, request.schema_name, answer.text, cut=answer.cut)
         return RecordedCall(
             request=digest,
             model=request.model,

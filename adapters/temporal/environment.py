@@ -15,6 +15,7 @@ _MODEL = (
     *("*_API_KEY", "*_API_BASE", "AWS_*", "AZURE_*", "GOOGLE_*", "VERTEX*"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
 )
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NEVER_SHARED = ("MENDWORK_*_API_KEY",)
 
 
@@ -28,7 +29,17 @@ def worker_environment(
             return name in key_names or _matches(name, _EVERYBODY) or _matches(name, _MODEL)
         return name not in key_names and not _matches(name, _NEVER_SHARED) and _matches(name, _EVERYBODY)
 
-    return {name: value for name, value in environment.items() if allowed(name)}
+    chosen = {name: value for name, value in environment.items() if allowed(name)}
+    return chosen | _past_the_proxy(chosen)
+
+
+def _past_the_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+    """What keeps calls of a model on this machine from going to the proxy; nothing where there is no proxy."""
+    if not any(name.lower().endswith("_proxy") for name in environment):
+        return {}
+    spared = [environment.get("NO_PROXY", "") or environment.get("no_proxy", ""), *_LOOPBACK]
+    joined = ",".join(part for part in spared if part)
+    return {"NO_PROXY": joined, "no_proxy": joined}
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:

@@ -161,11 +161,18 @@ class TestEnvironment:
     def test_provider_keys_reach_only_the_model_worker(self, worker: str) -> None:
         everything = dict.fromkeys((*self.SECRETS, *self.SHARED, *self.NOBODYS), "canary")
         seen = set(worker_environment(worker, everything, key_names={"MY_LLM_TOKEN"}))
-        assert seen == {*self.SHARED, *(self.SECRETS if worker == "model" else ())}
+        assert seen - {"NO_PROXY", "no_proxy"} == {*self.SHARED, *(self.SECRETS if worker == "model" else ())}
 
     @given(st.dictionaries(st.text(), st.text()), st.sampled_from(WORKERS))
     def test_it_never_invents_a_variable(self, environment: dict[str, str], worker: str) -> None:
-        assert worker_environment(worker, environment).items() <= environment.items()
+        got = worker_environment(worker, environment).items()
+        assert {name for name, _ in got - environment.items()} <= {"NO_PROXY", "no_proxy"}
+
+    def test_a_model_on_this_machine_is_reached_past_the_proxy(self) -> None:
+        proxied = worker_environment("model", {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "intern"})
+        assert proxied["NO_PROXY"] == proxied["no_proxy"] == "intern,127.0.0.1,localhost,::1"
+        assert "NO_PROXY" not in worker_environment("saga", {"HTTPS_PROXY": "http://proxy:3128"})
+        assert "NO_PROXY" not in worker_environment("model", {"OPENAI_API_KEY": "k"})
 
     async def test_a_process_really_has_only_its_own(self, program: Callable[..., Program]) -> None:
         ours = {"OPENAI_API_KEY": "canary-key", "PATH": os.environ["PATH"]}

@@ -250,3 +250,16 @@ async def test_the_state_query_tells_phase_and_tasks(client: Client) -> None:
             world.hold.set()
             await handle.result()
     assert state == {"phase": "tasks", "status": "running", "tasks": {"store": "running", "api": "waiting"}}
+
+
+@pytest.mark.parametrize("request_", [None, [], {"build": "b"}, {"task": 3}])
+async def test_a_mistyped_task_fails_typed_at_once(client: Client, request_: Any) -> None:
+    world = World()
+    queue = uuid.uuid4().hex
+    async with serving(client, world, queue), asyncio.timeout(30):
+        handle: WorkflowHandle[Any, Any] = await client.start_workflow("TaskSaga", request_, id=queue, task_queue=queue)
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+    assert isinstance(caught.value.cause, ApplicationError)
+    assert caught.value.cause.type == "InvalidInput"
+    assert world.done == []

@@ -1,0 +1,63 @@
+"""Every recorded history replays: what is under way when the engine is upgraded goes on, or this fails first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.worker import Replayer
+
+from tests.replay.record import HISTORIES, SCENARIOS
+from workflows.build_saga import BuildSaga
+from workflows.task_saga import TaskSaga
+
+RECORDED = sorted(HISTORIES.glob("*.json"))
+
+
+@workflow.defn(name="BuildSaga", sandboxed=False)
+class Changed:
+    """What an incompatible change looks like to a history."""
+
+    @workflow.run
+    async def run(self, request: Any = None) -> None:
+        """Something else than what was recorded."""
+        await workflow.sleep(1)
+
+
+def replayer(*workflows: type) -> Replayer:
+    return Replayer(workflows=workflows, data_converter=pydantic_data_converter)
+
+
+def history(path: Path) -> WorkflowHistory:
+    return WorkflowHistory.from_json(path.stem.partition("-")[2], path.read_text())
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+async def test_a_recorded_history_replays(path: Path) -> None:
+    result = await replayer(BuildSaga, TaskSaga).replay_workflow(history(path), raise_on_replay_failure=False)
+    assert result.replay_failure is None
+
+
+def test_every_scenario_is_recorded_with_both_sagas() -> None:
+    names = [path.stem for path in RECORDED]
+    assert {scenario for scenario in SCENARIOS if any(f"build-notes-{scenario}" in name for name in names)} == set(
+        SCENARIOS
+    )
+    assert [name for name in names if "-task-" in name]
+
+
+def test_no_recorded_payload_is_large() -> None:
+    for path in RECORDED:
+        events: list[Any] = json.loads(path.read_text())["events"]
+        assert max(len(json.dumps(event)) for event in events) < 16_000
+
+
+async def test_a_saga_that_changed_without_a_patch_is_caught() -> None:
+    plain = next(path for path in RECORDED if path.stem.endswith("build-notes-plain"))
+    result = await replayer(Changed).replay_workflow(history(plain), raise_on_replay_failure=False)
+    assert result.replay_failure is not None
