@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from workflows.faults import faults_of
-from workflows.policies import MODEL, WORKSPACE, Effects
+from workflows.policies import MODEL, WORKSPACE, Effects, granting
 from workflows.recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
@@ -38,10 +38,11 @@ async def ask(question: Question, *, effects: Effects, recorder: Recorder) -> Ca
     """An answer that fits its schema. Raises ModelsExhausted, with the last fault, when no model gave one."""
     now: Asking | None = Asking()
     prompt, last = question.prompt, ""
+    policy = granting(MODEL, question.seconds)
     while now is not None:
         model = question.chain[now.model]
         try:
-            called = await effects.run(MODEL, Models.call_model, _call(question, now, prompt), summary=model)
+            called = await effects.run(policy, Models.call_model, _call(question, now, prompt), summary=model)
         except ActivityError as error:
             faults = faults_of(error)
             _note_failure(recorder, question, now, faults)

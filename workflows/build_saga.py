@@ -13,7 +13,7 @@ from temporalio.exceptions import ActivityError, ChildWorkflowError, is_cancelle
 from workflows.compensation import Compensations
 from workflows.faults import failure, last_fault
 from workflows.planning import PlanRequest, make_plan
-from workflows.policies import SANDBOX, WORKFLOW_TASK, WORKSPACE, Effects
+from workflows.policies import SANDBOX, WORKFLOW_TASK, WORKSPACE, Effects, granting
 from workflows.recorder import Recorder
 from workflows.task_saga import TaskSaga
 
@@ -120,7 +120,8 @@ class BuildSaga:
             commit=commit,
             allow_missing=self._request.allow_missing,
         )
-        report = await self._effects.run(SANDBOX, Gates.run_gates, gates, summary="the base's own tests")
+        policy = granting(SANDBOX, admitted.limits.test_seconds)
+        report = await self._effects.run(policy, Gates.run_gates, gates, summary="the base's own tests")
         self._recorder.note("build.base", commit=commit, **asdict(report))
         if not report.green:
             raise BaseIsRed(f"the project's own tests are red before any change ({commit[:12]}): {report.reason}")
@@ -152,6 +153,7 @@ class BuildSaga:
             heartbeat=admitted.heartbeat,
             output_tokens=admitted.limits.output_tokens,
             model_seconds=admitted.limits.model_seconds,
+            test_seconds=admitted.limits.test_seconds,
             allow_missing=self._request.allow_missing,
         )
         try:

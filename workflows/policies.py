@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -37,8 +37,14 @@ class Policy:
 STORE = Policy(queue="", seconds=60, tries=0, retry_seconds=86_400)
 """The log has to be written: a store that is down pauses the saga for up to a day rather than failing it."""
 WORKSPACE = Policy(queue="-workspace", seconds=300, tries=3)
-MODEL = Policy(queue="-model", seconds=900, tries=3)
-SANDBOX = Policy(queue="-sandbox", seconds=3_600, tries=3)
+MODEL = Policy(queue="-model", seconds=60, tries=3)
+SANDBOX = Policy(queue="-sandbox", seconds=300, tries=3)
+"""Both without the time that the project grants to the call or the tests: see ``granting``."""
+
+
+def granting(policy: Policy, seconds: float) -> Policy:
+    """``policy`` for a step that may itself take ``seconds``."""
+    return replace(policy, seconds=policy.seconds + seconds)
 
 
 class Effects:

@@ -12,7 +12,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from workflows.asking import Question, ask
 from workflows.faults import failure, last_fault
-from workflows.policies import SANDBOX, WORKSPACE, Effects
+from workflows.policies import SANDBOX, WORKSPACE, Effects, granting
 from workflows.recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
@@ -148,7 +148,7 @@ class TaskSaga:
         await self._enter("testing")
         request = self._request
         report = await self._effects.run(
-            SANDBOX,
+            granting(SANDBOX, 2 * request.test_seconds),  # the syntax check has as long as the tests
             Gates.run_gates,
             RunGatesInput(
                 label=f"{workflow.info().workflow_id}/gates/{self._attempt}",

@@ -29,7 +29,7 @@ class BuildRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequest:
     """The start input of a TaskSaga: references only. ``base`` is the build's head, ``base_ran`` its count of tests
-    (-1: its runner cannot count); ``heartbeat`` and ``model_seconds`` in seconds."""
+    (-1: its runner cannot count); ``heartbeat``, ``model_seconds`` and ``test_seconds`` are seconds."""
 
     build: str
     project: str
@@ -43,6 +43,7 @@ class TaskRequest:
     heartbeat: float
     output_tokens: int
     model_seconds: float
+    test_seconds: float
     allow_missing: tuple[str, ...] = ()
 
 

@@ -75,6 +75,7 @@ def test_a_task_request_takes_lists_for_tuples_and_whole_numbers_for_seconds() -
         "heartbeat": 2,
         "output_tokens": 10,
         "model_seconds": 1.5,
+        "test_seconds": 60,
     }
     request = decode(TaskRequest, fields)
     assert request.chain == ("a", "b")
