@@ -68,7 +68,8 @@ class TestABuild:
         assert "succeeded: on branch mendwork/" in watched.err
 
     def test_left_by_ctrl_c_goes_on_and_says_how_to_come_back(self, shop: Workshop) -> None:
-        argv = [*MENDWORK, "build", "spec.md", "--project", "calc"]
+        # A shell's background job ignores SIGINT and hands that on; a person at a terminal does not.
+        argv = ["env", "--default-signal=INT", *MENDWORK, "build", "spec.md", "--project", "calc"]
         with subprocess.Popen(
             argv, cwd=shop.root, env=shop.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
