@@ -8,7 +8,6 @@ import typer
 
 app = typer.Typer(
     name="mendwork",
-    help="Build software with language models, and recover from what goes wrong.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -16,6 +15,25 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
 Build = Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        from adapters.cli.session import put
+
+        put(version("mendwork"))
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Build software with language models, and recover from what goes wrong."""
 
 
 @app.command()

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.2
 WORKER_PATIENCE_SECONDS = 4.0
 """Workers that are just starting need a moment until they answer."""
+ROUNDS_OF_SILENCE = 100
+"""Twenty seconds, after which a person is told that the build goes on."""
 ROUNDS_BETWEEN_LOOKS = 5
 """Events say when a build ends; the server is asked now and then, for a workflow that ended without a word."""
 
@@ -146,6 +148,9 @@ async def _follow(store: Store, build: str, *, client: Client | None, json: bool
     try:
         async with contextlib.aclosing(_events(store, build, client)) as events:
             async for event in events:
+                if event is None:
+                    say("  … still at it")
+                    continue
                 _show(event, json)
                 if event.kind == ENDED:
                     return _ended(build, event.data, json)
@@ -176,15 +181,21 @@ def _ended(build: str, data: Any, json: bool) -> int:
     return exit_code(data["status"], data.get("fault", ""))
 
 
-async def _events(store: Store, build: str, client: Client | None) -> AsyncGenerator[Event, None]:
-    """The build's events as they are recorded, until its workflow is over and everything was read."""
-    position, rounds, over = 0, 0, client is None
+async def _events(store: Store, build: str, client: Client | None) -> AsyncGenerator[Event | None, None]:
+    """The build's events as they are recorded, until its workflow is over and everything was read.
+
+    None says that nothing has happened for a while: long calls and tests are silent.
+    """
+    position, rounds, quiet, over = 0, 0, 0, client is None
     while True:
+        quiet += 1
         for at, event in await store.events.read(build, after=position):
-            position = at
+            position, quiet = at, 0
             yield event
         if over:
             return
+        if quiet and quiet % ROUNDS_OF_SILENCE == 0:
+            yield None
         rounds += 1
         if client is not None and rounds % ROUNDS_BETWEEN_LOOKS == 0:
             over = await _is_over(client, build)

@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from domain.build.names import check_project_name
 from domain.build.project import Limits, Project
-from domain.errors import UnknownName
+from domain.errors import InvalidInput, UnknownName
 from domain.money.usage import Price
 
 
@@ -141,6 +141,17 @@ class Settings(_Section):
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     roles: Roles = Field(default_factory=Roles)
     projects: dict[str, ProjectSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_hold(self) -> Self:
+        """A name that stands for nothing is told when the file is read, not by a worker that cannot start."""
+        try:
+            self.chain("reasoning")
+            self.chain("coding")
+            self.allowlist()
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
+        return self
 
     @property
     def state(self) -> Path:

@@ -185,6 +185,28 @@ class TestWithoutServer:
         assert "branches" in ran.err
         assert "mendwork.toml" in ran.err
 
+    @pytest.mark.parametrize("command", [["status"], ["build", "spec.md"], ["dev"]], ids=" ".join)
+    @pytest.mark.parametrize(
+        ("extra", "sentence"),
+        [
+            ('\n[roles]\ncoding = ["nope"]\n', "unknown model in roles.coding 'nope'; known: coder"),
+            ("\n[projects.calc.limits]\nattempts = 0\n", "attempts must be a number above 0"),
+            ('\n[projects.Bad_Name]\nrepository = "x"\ntest = "t"\n', "project name 'Bad_Name'"),
+        ],
+        ids=["role", "limit", "name"],
+    )
+    def test_a_configuration_that_cannot_hold_is_told_by_every_command(
+        self, alone: Workshop, command: list[str], extra: str, sentence: str
+    ) -> None:
+        alone.configure(extra=extra)
+        ran = alone.mendwork(*command, seconds=20)
+        assert ran.code == 2
+        assert sentence in ran.err
+        assert ran.err.count("\n") == 1
+
+    def test_the_version_is_told(self, alone: Workshop) -> None:
+        assert alone.mendwork("--version").out.strip()[0].isdigit()
+
 
 def test_a_server_without_workers_is_told_in_one_sentence(shop: Workshop) -> None:
     state = json.loads((shop.state / "dev.json").read_text())
