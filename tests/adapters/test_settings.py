@@ -113,9 +113,7 @@ class TestReading:
         assert settings.chain("reasoning") == ("fast", "slow")
 
     def test_a_chain_with_an_unknown_model_lists_the_known_ones(self, load: Load) -> None:
-        with pytest.raises(
-            InvalidInput, match=r"ROLES__CODING: unknown model in roles\.coding 'fats'; known: fast, slow"
-        ):
+        with pytest.raises(InvalidInput, match=r"ROLES__CODING: unknown model .*'fats'; known: fast, slow"):
             load(WHOLE, MENDWORK_ROLES__CODING="fats")
 
     def test_a_project_name_that_cannot_be_a_branch_is_refused(self, load: Load) -> None:
