@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,9 +15,11 @@ from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.settings import Settings
+from adapters.temporal.failures import TracelessFailureConverter
 from adapters.temporal.state import read_state
 from domain.errors import InvalidInput, ServerUnavailable, UnknownName
 
+DATA_CONVERTER = replace(pydantic_data_converter, failure_converter_class=TracelessFailureConverter)
 _NEEDS_NO_RIGHT = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED}
 
 
@@ -84,7 +86,7 @@ async def connect_to(target: Target, *, patience: float = 5.0) -> Client:
             client = await Client.connect(
                 target.address,
                 namespace=target.namespace,
-                data_converter=pydantic_data_converter,
+                data_converter=DATA_CONVERTER,
                 **target.options,
             )
             await _check_namespace(client, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.e2e.workshop import CHECKOUT
 
 @pytest.mark.timeout(180)
 def test_the_demo_keeps_its_promises_without_a_terminal(tmp_path: Path) -> None:
+    before = set(CHECKOUT.glob(".mendwork-demo*"))
     environment = {name: os.environ[name] for name in ("PATH", "MENDWORK_TEMPORAL__SERVER") if name in os.environ}
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "examples" / "demo.py"), "--yes", "--keep"],
@@ -23,6 +25,8 @@ def test_the_demo_keeps_its_promises_without_a_terminal(tmp_path: Path) -> None:
         check=False,
         timeout=170,
     )
+    for folder in set(CHECKOUT.glob(".mendwork-demo*")) - before:
+        shutil.rmtree(folder)
     printed = done.stdout + done.stderr
     assert done.returncode == 0, printed
     assert "kill -9" in printed

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from adapters.temporal.finding import find_server
-from tests.e2e.workshop import ANSWERS, CALC, FILES, SPEC, TESTS, Workshop, git
+from tests.e2e.workshop import ANSWERS, CALC, CHECKOUT, FILES, SPEC, TESTS, Workshop, git
 
 LIMIT = 256 * 1024
 
@@ -74,6 +74,7 @@ def test_a_mistyped_start_fails_at_once_with_its_kind(shop: Workshop, name: str,
     last = history(shop, name)[-1]["workflowExecutionFailedEventAttributes"]["failure"]
     assert last["applicationFailureInfo"]["type"] == kind
     assert len(last["message"]) < 300
+    assert str(CHECKOUT) not in json.dumps(history(shop, name))  # no trace tells where the engine lies
     assert not (shop.state / "mirrors" / "calc.git" / "refs" / "mendwork" / "builds" / name).exists()
 
 

@@ -51,6 +51,10 @@ def test_every_scenario_is_recorded_with_both_sagas() -> None:
     assert [name for name in names if "-task-" in name]
 
 
+def test_no_recorded_history_tells_the_paths_of_a_machine() -> None:
+    assert not [path.name for path in RECORDED if "site-packages" in path.read_text()]
+
+
 def test_no_recorded_payload_is_large() -> None:
     for path in RECORDED:
         events: list[Any] = json.loads(path.read_text())["events"]
