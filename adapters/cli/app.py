@@ -69,7 +69,7 @@ def build(
 @app.command()
 def watch(build: Build, json: Json = False) -> None:
     """Follow a build to its end; its exit code is the build's."""
-    from adapters.cli import build as command
+    from adapters.cli import follow as command
     from adapters.cli.session import run
 
     run(lambda settings: command.watch(settings, build, json=json))

@@ -69,7 +69,7 @@ async def test_what_its_owner_cannot_read_is_not_read_for_them(ports: GitPorts, 
     objects = strange.path / ".git" / "objects"
     objects.chmod(0o700 if ROOT else 0)
     os.chown(objects, 0 if ROOT else STRANGER, -1)
-    await refused(ports, strange)
+    assert await refused(ports, strange)
 
 
 async def refused(ports: GitPorts, strange: UserRepository) -> str:

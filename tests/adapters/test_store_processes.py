@@ -42,6 +42,8 @@ async def url(empty_url: str) -> str:
 async def test_six_processes_may_start_at_once_on_an_empty_database(empty_url: str) -> None:
     together = barrier(6)
     run_together([(open_and_close, (empty_url, together))] * 6)
+    async with await open_store(empty_url) as store:
+        assert await store.builds.list() == []
 
 
 def test_processes_that_meet_on_new_files_wait_for_each_other(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ async def test_nothing_outlives_a_kill_and_the_folder_is_free_again(
         pids = [state.server_pid, *state.workers.values()]
         await eventually(lambda: all(pid is not None and gone(pid) for pid in pids))
     async with dev(tmp_path, environment) as again:
-        await again.up()
+        assert (await again.up()).pid == again.process.pid
 
 
 async def test_a_second_one_in_the_folder_is_one_sentence(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -110,6 +110,7 @@ async def test_what_a_killed_worker_had_started_goes_with_it(program: Callable[.
     async with Kept(parent).running() as kept:
         await eventually(lambda: parent.log.exists() and parent.log.read_text().strip() != "")
         child = int(parent.log.read_text().split()[0])
+        assert not gone(child)
         os.kill(kept.supervisor.pids["w"], signal.SIGKILL)
         await eventually(lambda: gone(child))
 

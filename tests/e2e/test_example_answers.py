@@ -104,7 +104,7 @@ def test_the_plan_is_usable_and_has_dependencies_and_shared_files(answers: Answe
 
 
 def test_the_scripted_server_takes_the_file() -> None:
-    load_script(EXAMPLE / "answers.yaml")
+    assert load_script(EXAMPLE / "answers.yaml")
 
 
 def test_every_change_touches_exactly_the_files_that_the_plan_names(answers: Answers) -> None:
