@@ -24,8 +24,8 @@ SLOW_TESTS = TESTS.replace(
 SLOW_FILES = {**FILES, "test_calc.py": "import time\n" + SLOW_TESTS}
 SLOW_ANSWERS: list[dict[str, Any]] = [{**entry, "faults": [{"kind": "slow", "seconds": 0.6}]} for entry in ANSWERS]
 
-# Each build loses several workers, some more than once; together they cover every step before, in the middle of and
-# after its effect. Three deaths in one activity use up its tries: it has to start afresh all the same.
+# Each build loses several workers, some more than once; together they cover every step of a build, each before, in the
+# middle of or after its effect. Three deaths in one activity use up its tries: it has to start afresh all the same.
 ORDERS = {
     "each worker once": ["admit_build.after", "call_model.during", "run_gates.during", "record_events.before"],
     "around the plan": ["fetch_base.after", "render_plan_prompt.before", "call_model.after", "check_plan.after"],
