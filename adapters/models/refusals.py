@@ -19,6 +19,7 @@ _ABSURD_SECONDS = 7 * 24 * 3600.0
 _SECRET = re.compile(r"(?i)\b(?:sk|pk|key|gsk|xai|AIza)[-_]?[\w*-]{12,}|\bbearer\s+\S+|([?&](?:api[-_]?)?key=)[^&\s]+")
 _ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\b:?\s*-?\s*)+")
+_NO_KEY = re.compile(r"(?i)\bmissing (?:credentials|\w{0,20} ?api[ _-]?key)|\bapi_key \S{0,20} ?\S{0,20} ?must be set")
 _TRY_AGAIN = frozenset({408, 409, 425})
 _ADVICE_BY_CLASS = {
     "ContextWindowExceededError": "the prompt is too long for it; make the task smaller or name a larger model",
@@ -35,6 +36,8 @@ _ADVICE_BY_STATUS = {
 def as_error(failure: Exception, endpoint: Endpoint, *, now: datetime | None = None) -> MendworkError:
     """Classify ``failure``, by HTTP status first: 429, 5xx and broken connections may go away, the rest will not."""
     status = getattr(failure, "status_code", None)
+    if _lacks_key(failure, endpoint):
+        return ProviderRefused(f"model {endpoint.name}: there is no key for it; set {endpoint.key_variable}")
     if status == 429 and not _is_out_of_credit(failure):
         return RateLimited(_sentence(failure, endpoint), retry_after=_wait(failure, now))
     if not isinstance(status, int) or status in _TRY_AGAIN or status >= 500:
@@ -82,6 +85,11 @@ def _is_out_of_credit(failure: Exception) -> bool:
     """OpenAI answers 429 for that too, but no wait helps."""
     body = getattr(failure, "body", None)
     return isinstance(body, Mapping) and body.get("code") == "insufficient_quota"
+
+
+def _lacks_key(failure: Exception, endpoint: Endpoint) -> bool:
+    """A client that finds no key fails before it asks anybody; litellm calls that an internal server error."""
+    return not endpoint.api_key and not endpoint.base_url and _NO_KEY.search(_message(failure)[:1000]) is not None
 
 
 def _advice(failure: Exception, status: int, endpoint: Endpoint) -> str:

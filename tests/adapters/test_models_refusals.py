@@ -27,6 +27,20 @@ class Failure(Exception):
         self.__dict__.update(attributes)
 
 
+MISSING = "Missing credentials. Please pass an `api_key`, or set the `OPENAI_API_KEY` environment variable."
+
+
+def test_a_missing_key_is_no_passing_fault_and_names_the_variable() -> None:
+    error = as_error(Failure(500, MISSING), Endpoint(name="m", model="openai/x"))
+    assert isinstance(error, ProviderRefused)
+    assert str(error) == "model m: there is no key for it; set OPENAI_API_KEY"
+
+
+@pytest.mark.parametrize("endpoint", [ENDPOINT, Endpoint(name="m", model="openai/x", base_url="http://127.0.0.1:1")])
+def test_a_server_that_complains_of_keys_while_one_was_sent_may_recover(endpoint: Endpoint) -> None:
+    assert isinstance(as_error(Failure(500, MISSING), endpoint), ProviderUnavailable)
+
+
 @given(st.text())
 def test_any_header_gives_a_bounded_wait_or_none(value: str) -> None:
     wait = retry_after(value, now=NOW)

@@ -86,3 +86,13 @@ def test_a_wrong_key_ends_the_build_with_what_a_person_can_do(tmp_path: Path) ->
     assert "canary" not in ran.err
     assert len(at.billed()) == 1
     assert git(at.repository, "for-each-ref", "refs/heads/mendwork") == ""
+
+
+def test_a_missing_key_ends_the_build_at_once_and_names_the_variable(tmp_path: Path) -> None:
+    at = Workshop(tmp_path / "w")
+    keyless = '\n[models.keyless]\nmodel = "openai/gpt-5"\n\n[roles]\nreasoning = ["keyless"]\n'
+    with at.running(extra=keyless):
+        ran = at.mendwork("build", "spec.md")
+        status = at.status("build-calc-1")
+    assert (ran.code, status["calls"]) == (5, 1)
+    assert "there is no key for it; set OPENAI_API_KEY" in ran.err.splitlines()[-1]
