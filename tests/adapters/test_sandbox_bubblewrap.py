@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.compliance.sandbox import MEGABYTE, Bench, until
+from adapters.compliance.sandbox import MEGABYTE, PYTHON, Bench, until
 from adapters.sandbox.arguments import PROGRAMS
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import ControlGroups, label_name
@@ -170,7 +170,8 @@ async def test_without_control_groups_the_machine_keeps_room_for_processes(
 ) -> None:
     free = replace(bench, sandbox=Bubblewrap(cgroups=unlimited))
     source = "import resource; print(*resource.getrlimit(resource.RLIMIT_NPROC))"
-    outcome = await free.python(source, allow_missing=frozenset({"memory", "pids"}))
+    tools = default_toolchain((PYTHON,), "")
+    outcome = await free.python(source, allow_missing=frozenset({"memory", "pids"}), toolchain=tools)
     soft, hard = map(int, outcome.log.split())
     assert 0 < soft == hard <= 4096
 
