@@ -19,7 +19,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from domain.errors import MendworkError, Transient
+from domain.errors import Busy, MendworkError, Transient
 from domain.recovery.fault import Fault
 from domain.recovery.retry import next_delay
 
@@ -89,6 +89,8 @@ def _failure(error: Exception, earlier: tuple[Fault, ...]) -> ApplicationError:
     activity.logger.warning("try %d: %s: %s", fault.number, fault.kind, fault.sentence)
     hopeless = isinstance(error, MendworkError) and not isinstance(error, Transient)
     delay = next_delay(number=info.attempt, retry_after=fault.retry_after, jitter=random.random())  # noqa: S311 - spread
+    if isinstance(error, Busy):
+        delay = fault.retry_after or 1.0  # a place that becomes free is not left empty; nothing outside is asked
     return ApplicationError(
         fault.sentence,
         faults,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from temporalio import activity
 
-from domain.build.project import Limits, Project
+from domain.build.project import Consent, Limits, Project
 from domain.errors import InvalidInput, UnknownName
+from domain.money.budget import Budget
 from domain.ports.blobs import Blobs
 from domain.ports.workspace import Mirrors
 
@@ -32,6 +33,9 @@ class AdmittedBuild:
     reasoning: tuple[str, ...]
     coding: tuple[str, ...]
     heartbeat: float
+    validation: tuple[str, ...] = ()
+    consent: Consent = field(default_factory=Consent)
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,7 @@ class Engine:
     reasoning: tuple[str, ...]
     coding: tuple[str, ...]
     heartbeat: float
+    validation: tuple[str, ...] = ()
 
     def project(self, name: str) -> Project:
         """The project of that name, or the only one. Raises UnknownName, InvalidInput."""
@@ -84,6 +89,9 @@ class Intake:
             reasoning=self._engine.reasoning,
             coding=self._engine.coding,
             heartbeat=self._engine.heartbeat,
+            validation=self._engine.validation,
+            consent=project.consent,
+            budget=project.budget,
         )
 
     @activity.defn

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from temporalio import activity
 
 from activities.documents import read_plan
 from activities.intake import Engine
-from domain.build.context import ContextFile, fit, listing, wanted_paths
+from activities.repository.reading import Pages, open_pages
+from domain.build.context import ContextFile, listing, named_paths, wanted_paths
 from domain.build.plan import PlannedTask
 from domain.build.prompt import Prompt
 from domain.build.redaction import redact
@@ -16,7 +18,8 @@ from domain.errors import TooLarge
 from domain.ports.blobs import Blobs
 from domain.ports.language_model import Message
 from domain.ports.prompts import PromptTemplates
-from domain.ports.workspace import Sources, TreeFile
+from domain.ports.workspace import Sources
+from domain.review.diff import diff_parts, fit_diff
 
 SENT_BACK = "Your answer could not be used. Answer again in full, as JSON of the same schema. What is wrong with it:"
 
@@ -33,8 +36,8 @@ class RenderPlanInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderChangeInput:
-    """``reason`` and ``report`` (a digest, or "") say what was wrong with the last attempt, whose ``change`` (a digest,
-    or "") is shown again."""
+    """``reason``, a sentence, says why the task is written again: red tests, a conflict, findings, a person's hint.
+    ``report`` (a digest, or "") shows it in full, ``change`` (a digest, or "") what was written last."""
 
     project: str
     base: str
@@ -44,6 +47,18 @@ class RenderChangeInput:
     reason: str = ""
     report: str = ""
     change: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderReviewInput:
+    """What changed from ``base`` to ``commit``. ``tasks`` are the plan's tasks that it holds, () for all of them."""
+
+    project: str
+    base: str
+    commit: str
+    spec: str
+    plan: str
+    tasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +72,15 @@ class RenderAgainInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedPrompt:
-    """``prompt`` is the blob's digest, ``size`` its bytes."""
+    """``prompt`` is the blob's digest, ``size`` its bytes; ``diff`` the digest of the reviewed diff, "" elsewhere."""
 
     prompt: str
     size: int
+    diff: str = ""
 
 
 class Prompts:
-    """Reads mirrors and blobs, writes one blob."""
+    """Reads mirrors and blobs, writes blobs."""
 
     def __init__(self, *, engine: Engine, sources: Sources, templates: PromptTemplates, blobs: Blobs) -> None:
         self._engine = engine
@@ -75,31 +91,56 @@ class Prompts:
     @activity.defn
     async def render_plan_prompt(self, request: RenderPlanInput) -> RenderedPrompt:
         """The spec and the tree, for the reasoning model. Raises TooLarge."""
-        tree = await self._sources.files(request.project, request.base)
+        pages = await open_pages(self._sources, request.project, request.base)
         values = {
             "spec": await self._text(request.spec),
-            "tree": listing(tree),
+            "tree": listing(pages.tree),
             "problems": request.problems,
-            "readme": await self._readme(request, tree),
+            "readme": await pages.readme(),
         }
-        return await self._store(self._templates.render("plan", values), request.project)
+        return await self._render("plan", values, pages)
 
     @activity.defn
     async def render_change_prompt(self, request: RenderChangeInput) -> RenderedPrompt:
-        """The task, the tree, the planned files with their tests, and what was wrong before. Raises TooLarge."""
+        """The task, the tree, the files that it is about, and why it is written again. Raises TooLarge."""
         plan = await read_plan(self._blobs, request.plan)
         task = plan.task(request.task)
-        tree = await self._sources.files(request.project, request.base)
+        pages = await open_pages(self._sources, request.project, request.base)
+        report, change = await self._text(request.report), await self._text(request.change)
         values = {
             "spec": await self._text(request.spec),
             "task": task,
-            "tree": listing(tree),
-            "files": await self._context(request, task, tree),
+            "tree": listing(pages.tree),
+            "files": await self._context(task, pages, report=f"{request.reason}\n{report}", change=change),
             "reason": request.reason,
-            "report": await self._text(request.report),
-            "change": await self._text(request.change),
+            "report": report,
+            "change": change,
         }
-        return await self._store(self._templates.render("change", values), request.project)
+        return await self._render("change", values, pages)
+
+    @activity.defn
+    async def render_review_prompt(self, request: RenderReviewInput) -> RenderedPrompt:
+        """The spec, the tasks, the diff and the touched files as they are now, for the reviewer. Raises TooLarge."""
+        plan = await read_plan(self._blobs, request.plan)
+        merged = request.tasks or tuple(task.id for task in plan.tasks)
+        tasks = [task for task in plan.tasks if task.id in merged]
+        spec = await self._text(request.spec)
+        diff = await self._sources.diff(request.project, request.base, request.commit)
+        parts = diff_parts(diff)
+        left = self._room(request.project) - sum(
+            len(text.encode()) for text in (spec, *(t.instructions for t in tasks))
+        )
+        shown = fit_diff(parts, limit=left)
+        pages = await open_pages(self._sources, request.project, request.commit)
+        values = {
+            "spec": spec,
+            "tasks": tasks,
+            "missing": [task.id for task in plan.tasks if task.id not in merged],
+            "diff": shown,
+            "files": await pages.show((part.path for part in parts), left=left - len(shown.text.encode()), lines=True),
+        }
+        rendered = await self._render("review", values, pages)
+        return replace(rendered, diff=await self._blobs.put(diff.encode()))
 
     @activity.defn
     async def render_again_prompt(self, request: RenderAgainInput) -> RenderedPrompt:
@@ -109,37 +150,24 @@ class Prompts:
         content = again.to_bytes()
         return RenderedPrompt(prompt=await self._blobs.put(content), size=len(content))
 
-    async def _context(
-        self, request: RenderChangeInput, task: PlannedTask, tree: tuple[TreeFile, ...]
-    ) -> tuple[ContextFile, ...]:
-        sizes = {file.path: file.size for file in tree}
-        left = self._engine.project(request.project).limits.prompt_bytes * 3 // 4
-        shown: list[ContextFile] = []
-        for path in wanted_paths(task.files, task.tests, tree):
-            if sizes[path] > left:
-                shown.append(ContextFile(path=path, text="", left_out=f"{sizes[path]} bytes do not fit"))
-                continue
-            shown.append(fit(path, await self._sources.read(request.project, request.base, path), left=left))
-            left -= len(shown[-1].text.encode())
-        return tuple(shown)
+    async def _context(self, task: PlannedTask, pages: Pages, *, report: str, change: str) -> tuple[ContextFile, ...]:
+        """The planned files with their tests, then what the earlier work touched and the report names."""
+        earlier = (*(part.path for part in diff_parts(change)), *named_paths(report, pages.tree))
+        paths = (*wanted_paths(task.files, task.tests, pages.tree), *earlier)
+        return await pages.show(paths, left=self._room(pages.project))
 
-    async def _readme(self, request: RenderPlanInput, tree: tuple[TreeFile, ...]) -> str:
-        found = next((f for f in tree if f.path.lower().startswith("readme") and f.size < 20_000), None)
-        if found is None:
-            return ""
-        return fit(found.path, await self._sources.read(request.project, request.base, found.path), left=20_000).text
+    def _room(self, project: str) -> int:
+        """Bytes for what may be left out; the rest of the limit is for what may not."""
+        return self._engine.project(project).limits.prompt_bytes * 3 // 4
 
     async def _text(self, digest: str) -> str:
         return (await self._blobs.get(digest)).decode(errors="replace") if digest else ""
 
-    async def _store(self, prompt: Prompt, project: str) -> RenderedPrompt:
-        safe = Prompt(
-            template=prompt.template,
-            version=prompt.version,
-            messages=tuple(Message(role=m.role, content=redact(m.content)) for m in prompt.messages),
-        )
-        content = safe.to_bytes()
-        limit = self._engine.project(project).limits.prompt_bytes
+    async def _render(self, template: str, values: Mapping[str, object], pages: Pages) -> RenderedPrompt:
+        prompt = self._templates.render(template, values)
+        messages = tuple(Message(role=m.role, content=redact(m.content)) for m in prompt.messages)
+        content = replace(prompt, messages=messages, base=pages.commit).to_bytes()
+        limit = self._engine.project(pages.project).limits.prompt_bytes
         if len(content) > limit:
             raise TooLarge(f"the prompt has {len(content)} bytes, at most {limit} are allowed (limits.prompt_bytes)")
         return RenderedPrompt(prompt=await self._blobs.put(content), size=len(content))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-from workflows.faults import faults_of
+from workflows.faults import faults_of, last_fault
 from workflows.policies import MODEL, WORKSPACE, Effects, granting
 from workflows.recorder import Recorder
 
@@ -15,9 +15,15 @@ with workflow.unsafe.imports_passed_through():
     from activities.models import CalledModel, CallModelInput, Models
     from activities.prompts import Prompts, RenderAgainInput
     from domain.errors import ModelsExhausted
+    from domain.money.budget import Budget, Payer
     from domain.ports.language_model import CallKey
     from domain.recovery.asking import Asking, next_asking
     from domain.recovery.fault import Fault
+
+MONEY = ("BudgetExhausted", "Overbilled")
+BUSY_SECONDS = 5
+BUSY_ROUNDS = 240
+"""Twenty minutes: longer than any call may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,30 +38,47 @@ class Question:
     chain: tuple[str, ...]
     output_tokens: int
     seconds: float
+    payer: Payer
+    budget: Budget
 
 
 async def ask(question: Question, *, effects: Effects, recorder: Recorder) -> CalledModel:
-    """An answer that fits its schema. Raises ModelsExhausted, with the last fault, when no model gave one."""
+    """An answer that fits its schema. Raises ModelsExhausted, with the last fault, when no model gave one, and
+    BudgetExhausted or Overbilled at once: no other model mends those."""
     now: Asking | None = Asking()
     prompt, last = question.prompt, ""
-    policy = granting(MODEL, question.seconds)
     while now is not None:
-        model = question.chain[now.model]
         try:
-            called = await effects.run(policy, Models.call_model, _call(question, now, prompt), summary=model)
+            called = await _answer(question, now, prompt, effects)
         except ActivityError as error:
             faults = faults_of(error)
             _note_failure(recorder, question, now, faults)
+            if faults[-1].kind in MONEY:
+                raise
             last, now = faults[-1].sentence, next_asking(now, "failed", chain_length=len(question.chain))
             prompt = question.prompt
             continue
         _note_answer(recorder, question, now, called)
         if called.value:
             return called
-        last = f"{model} answered {question.schema_name} so that it does not fit: {called.problems[0]}"
+        last = f"{called.model} answered {question.schema_name} so that it does not fit: {called.problems[0]}"
         now = next_asking(now, "unfit", chain_length=len(question.chain))
         prompt = question.prompt if now is None or not now.sent_back else await _sent_back(effects, prompt, called)
     raise ModelsExhausted(f"no model of the chain ({', '.join(question.chain)}) gave a usable answer; the last: {last}")
+
+
+async def _answer(question: Question, now: Asking, prompt: str, effects: Effects) -> CalledModel:
+    """One call. Money that running calls hold comes free when they are settled: then the same call is made again."""
+    policy = granting(MODEL, question.seconds)
+    for waited in range(BUSY_ROUNDS + 1):
+        try:
+            model = question.chain[now.model]
+            return await effects.run(policy, Models.call_model, _call(question, now, prompt), summary=model)
+        except ActivityError as error:
+            if last_fault(error).kind != "Busy" or waited == BUSY_ROUNDS:
+                raise
+        await effects.rest(BUSY_SECONDS, summary="money is held by running calls")
+    raise AssertionError("unreachable: the last round returns or raises")
 
 
 async def _sent_back(effects: Effects, prompt: str, called: CalledModel) -> str:
@@ -73,6 +96,8 @@ def _call(question: Question, now: Asking, prompt: str) -> CallModelInput:
         schema_name=question.schema_name,
         output_tokens=question.output_tokens,
         seconds=question.seconds,
+        payer=question.payer,
+        budget=question.budget,
     )
 
 
@@ -89,7 +114,12 @@ def _note_answer(recorder: Recorder, question: Question, now: Asking, called: Ca
         problems=list(called.problems),
         usage=asdict(called.usage),
         faults=list(called.faults),
+        pinned=dict(called.pinned),
+        phase=question.payer.phase,
+        role=question.payer.role,
     )
+    for sentence in called.warnings:
+        recorder.note("money.warned", attempt=question.attempt, sentence=sentence)
 
 
 def _note_failure(recorder: Recorder, question: Question, now: Asking, faults: tuple[Fault, ...]) -> None:
@@ -101,4 +131,6 @@ def _note_failure(recorder: Recorder, question: Question, now: Asking, faults: t
         model=question.chain[now.model],
         prompt=question.prompt,
         faults=[asdict(fault) for fault in faults],
+        phase=question.payer.phase,
+        role=question.payer.role,
     )

@@ -1,199 +1,160 @@
-"""A build: intake, plan, tasks in DAG order, result branch. Holds phases only."""
+"""A build: intake, plan, tasks, review, approval, landing. Holds phases, and what people say to it."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ChildWorkflowError, is_cancelled_exception
 
-from workflows.compensation import Compensations
+from workflows.context import Build
+from workflows.conversation import Conversation
 from workflows.faults import failure, last_fault
-from workflows.planning import PlanRequest, make_plan
-from workflows.policies import SANDBOX, WORKFLOW_TASK, WORKSPACE, Effects, granting
-from workflows.recorder import Recorder
-from workflows.task_saga import TaskSaga
+from workflows.phases.approval import approve, missing
+from workflows.phases.intake import intake
+from workflows.phases.landing import land
+from workflows.phases.planning import approve_plan, plan
+from workflows.phases.review import review
+from workflows.phases.tasks import tasks
+from workflows.state import BuildState
 
 with workflow.unsafe.imports_passed_through():
-    from activities.gates import Gates, RunGatesInput
-    from activities.intake import AdmitBuildInput, AdmittedBuild, FetchBaseInput, Intake
-    from activities.landing import CompensateInput, Landed, Landings, LandInput
-    from activities.planning import TaskBrief
-    from domain.build.names import check_build_name, task_saga_id
-    from domain.build.requests import BuildRequest, TaskOutcome, TaskRequest, decode_build_request, title_of
-    from domain.errors import BaseIsRed, MendworkError
+    from domain.build.names import check_build_name
+    from domain.build.requests import decode_build_request
+    from domain.errors import MendworkError
+    from domain.flow.board import MERGED
+    from domain.human.asks import how
+
+PHASES: Mapping[str, Callable[[Build], Awaitable[str]]] = {
+    "intake": intake,
+    "plan": plan,
+    "approve_plan": approve_plan,
+    "tasks": tasks,
+    "review": review,
+    "approve": approve,
+    "land": land,
+}
+ENDINGS = {"Cancelled": "aborted", "Aborted": "aborted", "Escalated": "escalated"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """What a build ends with: the branch in the user's repository and the commit it points at."""
+    """What a build ends with: the branch in the user's repository and the commit it points at. ``status`` is
+    "succeeded" or "partial"; ``missing`` are the tasks that a partial one lacks."""
 
     build: str
     status: str
     branch: str
     commit: str
     tasks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
-    """The pinned commit and its count of tests (-1: the runner cannot count)."""
-
-    commit: str
-    ran: int
+    missing: tuple[str, ...] = ()
 
 
 @workflow.defn(failure_exception_types=[MendworkError])
-class BuildSaga:
+class BuildSaga(Conversation):
     """The root of one build. Its workflow id is the build's name."""
 
     @workflow.init
-    def __init__(self, request: Any = None) -> None:
-        self._phase = "intake"
+    def __init__(self, request: Any = None, carried: BuildState | None = None) -> None:
+        # People may speak before ``run`` has looked at its request.
+        self._build = Build(name=workflow.info().workflow_id, state=carried or BuildState())
         self._status = "running"
-        self._tasks: dict[str, str] = {}
 
     @workflow.run
-    async def run(self, request: Any = None) -> BuildResult:
-        """Takes a BuildRequest as plain JSON. Fails typed and with one sentence; what it did is undone then."""
-        self._build = check_build_name(workflow.info().workflow_id)
-        self._request = decode_build_request(request)
-        self._effects = Effects()
-        self._recorder = Recorder(build=self._build)
-        self._undo = Compensations(effects=self._effects, build=self._build)
+    async def run(self, request: Any = None, carried: BuildState | None = None) -> BuildResult:
+        """Takes a BuildRequest as plain JSON. Fails typed and with one sentence; what it did is undone then.
+
+        ``carried`` is what an earlier run of the same build hands over.
+        """
+        build = self._build
+        check_build_name(build.name)
+        build.request = decode_build_request(request)
+        self._main = asyncio.current_task()
         try:
-            return await self._phases(self._request)
+            await self._phases(build)
         except (ActivityError, ChildWorkflowError, MendworkError, asyncio.CancelledError) as error:
-            if is_cancelled_exception(error):
-                await self._compensate("aborted", "it was cancelled", fault="Cancelled")
-                raise
-            fault = last_fault(error)
-            await self._compensate("failed", fault.sentence, fault=fault.kind)
-            raise failure(fault) from error
+            await self._fail(build, error)
+        return await self._succeed(build)
 
     @workflow.query(description="The phase, the status and each task's status.")
     def state(self) -> dict[str, Any]:
         """Small and pure."""
-        return {"phase": self._phase, "status": self._status, "tasks": dict(self._tasks)}
+        state, paused = self._build.state, self._build.effects.paused
+        tasks = {name: task.status for name, task in state.tasks.items()}
+        return {"phase": state.phase, "status": self._status, "paused": paused, "tasks": tasks}
 
-    async def _phases(self, request: BuildRequest) -> BuildResult:
-        admitted = await self._admit(request)
-        base = await self._fetch(admitted)
-        plan, tasks = await self._plan(admitted, base)
-        head = base
-        for task in tasks:
-            head = await self._task(admitted, plan, task, head)
-        landed = await self._land(admitted, base, head)
-        self._effects.shield()
-        await self._undo.close_all()
-        self._status = "succeeded"
-        names = tuple(task.id for task in tasks)
-        self._recorder.note("build.ended", status="succeeded", sentence=f"on branch {landed.branch}", **asdict(landed))
-        await self._recorder.flush(self._effects)
-        workflow.set_current_details(f"**succeeded**: `{landed.branch}`")
+    @workflow.query(description="The plan's digest and its tasks.")
+    def plan(self) -> dict[str, Any]:
+        """Small and pure: the plan's text is in the blob of that digest."""
+        return {"plan": self._build.state.plan, "tasks": [asdict(brief) for brief in self._build.briefs]}
+
+    @workflow.query(description="What waits for a person, and how to answer it.")
+    def pending(self) -> list[dict[str, Any]]:
+        """Small and pure."""
+        name, asks = self._build.name, self._build.desk.pending()
+        return [asdict(ask) | {"kind": ask.kind, "how": how(name, ask)} for ask in asks]
+
+    async def _phases(self, build: Build) -> None:
+        if workflow.info().continued_run_id:
+            build.recorder.note("build.continued", phase=build.state.phase)
+        while build.state.phase != "done":
+            if build.full and build.state.phase != "intake":
+                await self._continue(build)
+            build.state.phase = await PHASES[build.state.phase](build)
+        build.effects.heed_cancellation()
+
+    async def _continue(self, build: Build) -> None:
+        """Go on in a new run: nothing is under way now but what the state carries."""
+        await build.recorder.flush(build.effects)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        build.effects.heed_cancellation()
+        build.state.paused = build.effects.paused
+        workflow.continue_as_new(args=[asdict(build.request), build.state])
+
+    async def _succeed(self, build: Build) -> BuildResult:
+        build.effects.shield()
+        await build.undo.close_all()
+        lost = missing(build)
+        self._status = "partial" if lost else "succeeded"
+        state = build.state
+        sentence = f"on branch {state.branch}"
+        if lost:
+            sentence += ", without " + "; ".join(f"{item['task']} ({item['why']})" for item in lost)
+        if state.note:
+            sentence += f"; {state.note}"
+        await self._end(build, sentence, branch=state.branch, commit=build.head.commit, diff=state.diff, missing=lost)
         return BuildResult(
-            build=self._build, status="succeeded", branch=landed.branch, commit=landed.commit, tasks=names
+            build=build.name,
+            status=self._status,
+            branch=state.branch,
+            commit=build.head.commit,
+            tasks=tuple(name for name, task in state.tasks.items() if task.status == MERGED),
+            missing=tuple(item["task"] for item in lost),
         )
 
-    async def _admit(self, request: BuildRequest) -> AdmittedBuild:
-        self._recorder.note("build.started", project=request.project, title=title_of(request))
-        asked = AdmitBuildInput(build=self._build, project=request.project, spec=request.spec)
-        admitted = await self._effects.run(WORKSPACE, Intake.admit_build, asked)
-        self._effects = Effects(heartbeat=timedelta(seconds=admitted.heartbeat))
-        self._undo = Compensations(effects=self._effects, build=self._build)
-        self._recorder.note("build.admitted", project=admitted.project, spec=admitted.spec)
-        await self._enter("intake")
-        return admitted
-
-    async def _fetch(self, admitted: AdmittedBuild) -> Base:
-        here = CompensateInput(project=admitted.project, build=self._build)
-        await self._undo.register("fetch", "forget_build", here)
-        fetch = FetchBaseInput(build=self._build, project=admitted.project)
-        commit = await self._effects.run(WORKSPACE, Intake.fetch_base, fetch)
-        await self._enter("base")
-        gates = RunGatesInput(
-            label=f"{self._build}/base/1",
-            project=admitted.project,
-            commit=commit,
-            allow_missing=self._request.allow_missing,
-        )
-        policy = granting(SANDBOX, admitted.limits.test_seconds)
-        report = await self._effects.run(policy, Gates.run_gates, gates, summary="the base's own tests")
-        self._recorder.note("build.base", commit=commit, **asdict(report))
-        if not report.green:
-            raise BaseIsRed(f"the project's own tests are red before any change ({commit[:12]}): {report.reason}")
-        return Base(commit=commit, ran=report.ran)
-
-    async def _plan(self, admitted: AdmittedBuild, base: Base) -> tuple[str, tuple[TaskBrief, ...]]:
-        await self._enter("plan")
-        plan, tasks = await make_plan(
-            PlanRequest(build=self._build, admitted=admitted, base=base.commit),
-            effects=self._effects,
-            recorder=self._recorder,
-        )
-        self._tasks = {task.id: "waiting" for task in tasks}
-        return plan, tasks
-
-    async def _task(self, admitted: AdmittedBuild, plan: str, task: TaskBrief, head: Base) -> Base:
-        await self._enter("tasks")
-        self._tasks[task.id] = "running"
-        request = TaskRequest(
-            build=self._build,
-            project=admitted.project,
-            task=task.id,
-            plan=plan,
-            spec=admitted.spec,
-            base=head.commit,
-            base_ran=head.ran,
-            attempts=admitted.limits.attempts,
-            chain=admitted.coding,
-            heartbeat=admitted.heartbeat,
-            output_tokens=admitted.limits.output_tokens,
-            model_seconds=admitted.limits.model_seconds,
-            test_seconds=admitted.limits.test_seconds,
-            allow_missing=self._request.allow_missing,
-        )
-        try:
-            outcome: TaskOutcome = await workflow.execute_child_workflow(
-                TaskSaga.run,
-                asdict(request),
-                id=task_saga_id(self._build, task.id),
-                task_timeout=WORKFLOW_TASK,
-                parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-                cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-                static_summary=task.title,
-            )
-        except ChildWorkflowError:
-            self._tasks[task.id] = "failed"
-            raise
-        self._effects.heed_cancellation()
-        self._tasks[task.id] = "succeeded"
-        return Base(commit=outcome.commit, ran=outcome.ran)
-
-    async def _land(self, admitted: AdmittedBuild, base: Base, head: Base) -> Landed:
-        await self._enter("landing")
-        undo = CompensateInput(project=admitted.project, build=self._build, commit=head.commit)
-        await self._undo.register("land", "retract_result", undo)
-        land = LandInput(project=admitted.project, build=self._build, base=base.commit, commit=head.commit)
-        landed = await self._effects.run(WORKSPACE, Landings.land_result, land)
-        await self._enter("done")
-        return landed
-
-    async def _compensate(self, status: str, sentence: str, *, fault: str) -> None:
-        self._status = status
-        self._effects.shield()
-        left = await self._undo.undo_all()
+    async def _fail(self, build: Build, error: BaseException) -> None:
+        """Undo what was done, and raise what the saga ends with."""
+        cancelled, fault = is_cancelled_exception(error), last_fault(error)
+        kind, sentence = fault.kind, fault.sentence
+        if cancelled:
+            kind, sentence = ("Aborted", self._aborted) if self._aborted else ("Cancelled", "it was cancelled")
+        self._status = ENDINGS.get(kind, "failed")
+        build.effects.shield()
+        left = await build.undo.undo_all()
         if left:
             sentence += "; could not be undone: " + "; ".join(left)
-        self._recorder.note("build.ended", status=status, sentence=sentence, fault=fault)
-        workflow.set_current_details(f"**{status}**: {sentence}")
-        await self._recorder.flush(self._effects)
+        await self._end(build, sentence, fault=kind, missing=missing(build))
+        if cancelled and not self._aborted:
+            raise error
+        raise failure(replace(fault, kind=kind, sentence=sentence)) from error
 
-    async def _enter(self, phase: str) -> None:
-        self._phase = phase
-        self._recorder.note("build.phase", phase=phase)
-        workflow.set_current_details(f"phase: **{phase}**")
-        await self._recorder.flush(self._effects)
+    async def _end(self, build: Build, sentence: str, **data: Any) -> None:
+        build.desk.over = True
+        build.recorder.note("build.ended", status=self._status, sentence=sentence[:1_000], **data)
+        workflow.set_current_details(f"**{self._status}**: {sentence}")
+        await build.recorder.flush(build.effects)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        await build.recorder.flush(build.effects)

@@ -2,69 +2,78 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from workflows.faults import last_fault
-from workflows.policies import STORE, WORKSPACE, Effects
+from workflows.policies import STORE, WORKSPACE, Effects, Policy
+from workflows.state import Undo
 
 with workflow.unsafe.imports_passed_through():
-    from activities.landing import CompensateInput, Landings
+    from activities.money import Money
     from activities.records import CloseUndoInput, Records, RegisterUndoInput
+    from activities.repository.landing import CompensateInput, Landings
 
-ACTIONS = {"forget_build": Landings.forget_build, "retract_result": Landings.retract_result}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
-    """One registered compensation; ``key`` is saga/step/attempt."""
-
-    key: str
-    action: str
-    request: CompensateInput
+ACTIONS: Mapping[str, tuple[Policy, Callable[[Any, CompensateInput], Awaitable[bool]]]] = {
+    "forget_build": (WORKSPACE, Landings.forget_build),
+    "retract_result": (WORKSPACE, Landings.retract_result),
+    "rewind_target": (WORKSPACE, Landings.rewind_target),
+    "release_build": (STORE, Money.release_build),
+}
+"""What each compensation runs, and where."""
 
 
 class Compensations:
-    """The undo of the steps that this saga has begun."""
+    """The undo of the steps that this saga has begun; ``undo`` is carried from run to run."""
 
-    def __init__(self, *, effects: Effects, build: str) -> None:
+    def __init__(self, *, effects: Effects, build: str, undo: list[Undo]) -> None:
         self._effects = effects
         self._build = build
-        self._open: list[Undo] = []
+        self._open = undo
 
-    async def register(self, step: str, action: str, request: CompensateInput) -> None:
+    async def register(self, step: str, action: str, request: CompensateInput, *, number: int = 1) -> None:
         """Record how to undo ``step``, in the workflow and in the store, before it acts."""
-        undo = Undo(key=f"{workflow.info().workflow_id}/{step}/1", action=action, request=request)
+        undo = Undo(key=f"{workflow.info().workflow_id}/{step}/{number}", action=action, request=request)
         record = RegisterUndoInput(key=undo.key, build=self._build, action=action, data=asdict(request))
-        self._open.append(
-            undo
-        )  # before the record: a cancellation in between must not lose it, and undoing is idempotent
+        # Before the record: a cancellation in between must not lose it, and undoing is idempotent.
+        self._open.append(undo)
         await self._effects.run(STORE, Records.register_undo, record)
 
     async def undo_all(self) -> tuple[str, ...]:
         """Compensate, newest first; return a sentence for each step that could not be undone."""
         failed: list[str] = []
         while self._open:
-            undo = self._open.pop()
-            failed += await self._undo(undo)
+            failed += await compensate(self._effects, self._open[-1])
+            self._open.pop()
         return tuple(failed)
 
     async def close_all(self) -> None:
-        """The build succeeded: what it did is final."""
+        """The build succeeded: what it did is final. Places and reservations go all the same."""
         while self._open:
-            await self._close(self._open.pop(), "final")
+            undo = self._open.pop()
+            if undo.action == "release_build":
+                await compensate(self._effects, undo)
+            else:
+                await close(self._effects, undo, "final")
 
-    async def _undo(self, undo: Undo) -> list[str]:
-        try:
-            gone = await self._effects.run(WORKSPACE, ACTIONS[undo.action], undo.request, summary="compensation")
-        except ActivityError as error:
-            sentence = f"{undo.action}: {last_fault(error).sentence}"
-            await self._close(undo, f"failed: {sentence}")
-            return [sentence]
-        await self._close(undo, "undone" if gone else "failed: it is somebody else's now")
-        return [] if gone else [f"{undo.action}: it is somebody else's now"]
 
-    async def _close(self, undo: Undo, outcome: str) -> None:
-        await self._effects.run(STORE, Records.close_undo, CloseUndoInput(key=undo.key, outcome=outcome))
+async def compensate(effects: Effects, undo: Undo) -> list[str]:
+    """Run one compensation and close its record; return a sentence when it could not be undone."""
+    policy, method = ACTIONS[undo.action]
+    try:
+        gone = await effects.run(policy, method, undo.request, summary="compensation")
+    except ActivityError as error:
+        sentence = f"{undo.action}: {last_fault(error).sentence}"
+        await close(effects, undo, f"failed: {sentence}")
+        return [sentence]
+    await close(effects, undo, "undone" if gone else "failed: it is somebody else's now")
+    return [] if gone else [f"{undo.action}: it is somebody else's now"]
+
+
+async def close(effects: Effects, undo: Undo, outcome: str) -> None:
+    """``outcome`` is "final", "undone" or "failed: …"."""
+    await effects.run(STORE, Records.close_undo, CloseUndoInput(key=undo.key, outcome=outcome))

@@ -8,10 +8,18 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError, TimeoutError
 
 with workflow.unsafe.imports_passed_through():
-    from domain.errors import MendworkError
+    from domain.errors import MendworkError, NeedsHuman
     from domain.recovery.fault import Fault
 
 LOST = "WorkerLost"
+
+
+class Stopped(NeedsHuman):
+    """The build ends for a fault of another kind, which a saga reports by its class name."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
 
 
 def faults_of(error: BaseException) -> tuple[Fault, ...]:
@@ -23,6 +31,8 @@ def faults_of(error: BaseException) -> tuple[Fault, ...]:
     if isinstance(cause, TimeoutError):
         earlier = _listed(cause.last_heartbeat_details)
         return (*earlier, _fault(LOST, "the worker was lost, or the time limit was reached", error))
+    if isinstance(cause, Stopped):
+        return (Fault(kind=cause.kind, sentence=str(cause)[:300], source="saga", number=1),)
     if isinstance(cause, MendworkError):
         return (Fault.of(cause, source="saga", number=1),)
     return (_fault(type(cause).__name__, str(cause), error),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -36,6 +37,8 @@ class Policy:
 
 STORE = Policy(queue="", seconds=60, tries=0, retry_seconds=86_400)
 """The log has to be written: a store that is down pauses the saga for up to a day rather than failing it."""
+PLACE = Policy(queue="", seconds=60, tries=0, retry_seconds=604_800)
+"""A task waits for a free place as long as the project's other tasks need."""
 WORKSPACE = Policy(queue="-workspace", seconds=300, tries=3)
 MODEL = Policy(queue="-model", seconds=60, tries=3)
 SANDBOX = Policy(queue="-sandbox", seconds=300, tries=3)
@@ -54,10 +57,45 @@ class Effects:
         self._heartbeat = heartbeat
         self._base = workflow.info().task_queue
         self._shielded = False
+        self._aborted = False
+        self._hurries = 0
+        self.paused = False
 
     def shield(self) -> None:
         """From here on a cancellation changes nothing: the saga compensates, or what it did is final."""
         self._shielded = True
+
+    @property
+    def shielded(self) -> bool:
+        """Whether an abort comes too late."""
+        return self._shielded
+
+    def abort(self) -> None:
+        """As a cancellation from outside, asked for by a signal."""
+        self._aborted = True
+
+    async def clear(self) -> None:
+        """Wait while the saga is paused: no new call, task or merge starts."""
+        if self.paused and not self._shielded:
+            await workflow.wait_condition(lambda: not self.paused)
+            self.heed_cancellation()
+
+    async def rest(self, seconds: float, *, summary: str) -> None:
+        """Wait; ``hurry`` ends it."""
+        before = self._hurries
+        with contextlib.suppress(asyncio.TimeoutError):
+            await workflow.wait_condition(
+                lambda: self._hurries > before, timeout=timedelta(seconds=seconds), timeout_summary=summary
+            )
+        self.heed_cancellation()
+
+    def hurry(self) -> None:
+        """End every rest now."""
+        self._hurries += 1
+
+    def beat_every(self, heartbeat: timedelta) -> None:
+        """From here on, silent workers are noticed after this time."""
+        self._heartbeat = heartbeat
 
     def heed_cancellation(self) -> None:
         """Raise CancelledError if one was asked for.
@@ -65,7 +103,7 @@ class Effects:
         A cancelled step that ends well all the same returns its result and swallows the cancellation: after every step
         that waits for its end, ask again.
         """
-        if workflow.cancellation_reason() is not None and not self._shielded:
+        if (self._aborted or workflow.cancellation_reason() is not None) and not self._shielded:
             raise asyncio.CancelledError
 
     async def run(
@@ -80,6 +118,8 @@ class Effects:
 
         A cancelled activity raises CancelledError: it is no failure, and nothing may be tried instead.
         """
+        if policy.queue == MODEL.queue:
+            await self.clear()
         for lost in range(LOST_WORKERS + 1):
             try:
                 result = await self._once(policy, method, request, summary)
@@ -93,6 +133,23 @@ class Effects:
                 self.heed_cancellation()
                 return result
         raise AssertionError("unreachable: the last round returns or raises")
+
+    async def last(
+        self, policy: Policy, method: Callable[[Any, Request], Awaitable[Result]], request: Request
+    ) -> Result:
+        """As ``run``, to its end whatever is cancelled meanwhile: for what gives back what a step took."""
+        shielded = Effects(heartbeat=self._heartbeat)
+        shielded.shield()
+        task = asyncio.ensure_future(shielded.run(policy, method, request))
+        cancelled = False
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                cancelled = True
+        if cancelled and not self._shielded:
+            raise asyncio.CancelledError
+        return task.result()
 
     async def _once(
         self, policy: Policy, method: Callable[[Any, Request], Awaitable[Result]], request: Request, summary: str | None

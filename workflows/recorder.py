@@ -24,7 +24,7 @@ class Recorder:
         self._sequence = 0
         self._pending: list[Event] = []
 
-    def note(self, kind: str, *, attempt: int = 0, task: str = "", **data: Any) -> None:
+    def note(self, kind: str, /, *, attempt: int = 0, task: str = "", **data: Any) -> None:
         """Add a fact: references, numbers and short texts only."""
         info = workflow.info()
         self._sequence += 1
@@ -42,8 +42,11 @@ class Recorder:
             )
         )
 
-    async def flush(self, effects: Effects) -> None:
-        """Write what was noted since the last flush."""
+    async def flush(self, effects: Effects, *, heed: bool = True) -> None:
+        """Write what was noted since the last flush: to its end also when the saga is cancelled meanwhile, as a row
+        that is lost would be a gap. ``heed`` then raises CancelledError."""
         while self._pending:
             batch, self._pending = tuple(self._pending[:BATCH]), self._pending[BATCH:]
-            await effects.run(STORE, Records.record_events, RecordEventsInput(events=batch))
+            await effects.last(STORE, Records.record_events, RecordEventsInput(events=batch))
+        if heed:
+            effects.heed_cancellation()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,20 +12,32 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.changes import AdvanceHeadInput, AppliedChange, ApplyChangeInput
 from activities.gates import GateReport, RunGatesInput
 from activities.intake import AdmitBuildInput, AdmittedBuild, FetchBaseInput
-from activities.landing import CompensateInput, Landed, LandInput
 from activities.models import CalledModel, CallModelInput
-from activities.planning import CheckedPlan, CheckPlanInput, TaskBrief
-from activities.prompts import RenderAgainInput, RenderChangeInput, RenderedPrompt, RenderPlanInput
+from activities.money import PlaceInput, SpentInput
+from activities.packets import Packed, PackInput
+from activities.planning import AdoptedPlan, AdoptPlanInput, CheckedPlan, CheckPlanInput, TaskBrief
+from activities.prompts import RenderAgainInput, RenderChangeInput, RenderedPrompt, RenderPlanInput, RenderReviewInput
 from activities.records import CloseUndoInput, RecordEventsInput, RegisterUndoInput
-from domain.build.project import Limits
+from activities.repository.changes import AdvanceHeadInput, AppliedChange, ApplyChangeInput
+from activities.repository.landing import CompensateInput, ForwardInput, Landed, LandInput
+from activities.repository.merging import (
+    FetchTargetInput,
+    RebasedCommit,
+    RebaseInput,
+    TakeCommitInput,
+    TakenCommit,
+)
+from activities.reviewing import CheckedReview, CheckReviewInput
+from domain.build.project import Consent, Limits
+from domain.money.budget import Budget, Spent
 from domain.money.usage import Usage
 from domain.ports.store import Event
 
 GREEN = GateReport(green=True, reason="3 tests passed", ran=3, log="log", report="", seconds=0.1)
 RED = GateReport(green=False, reason="1 of 3 tests failed", ran=3, log="log", report="trimmed", seconds=0.1)
+CLEAN = CheckedReview(findings="findings", high=(), medium=0, low=1)
 USAGE = Usage(input_tokens=10, output_tokens=5, cost_micros=42)
 TASKS = (
     TaskBrief(id="store", title="Storage", depends_on=()),
@@ -57,6 +71,18 @@ class World:
     gates: Callable[[RunGatesInput], GateReport] = lambda _: GREEN
     land: Callable[[LandInput], None] = lambda _: None
     forget: Callable[[CompensateInput], bool] = lambda _: True
+    rebase: Callable[[RebaseInput], RebasedCommit] = lambda r: RebasedCommit(commit=f"{r.head}@{r.onto}", diff="d")
+    take: Callable[[TakeCommitInput], TakenCommit] = lambda r: TakenCommit(commit=r.name, base="c0", diff="d")
+    target: Callable[[], str] = lambda: "c0"
+    forward: Callable[[ForwardInput], None] = lambda _: None
+    review: Callable[[CheckReviewInput], CheckedReview] = lambda _: CLEAN
+    place: Callable[[PlaceInput], None] = lambda _: None
+    adopt: Callable[[AdoptPlanInput], AdoptedPlan] = lambda _: AdoptedPlan(plan="e" * 64, tasks=TASKS, problems=())
+    touch: Callable[[ApplyChangeInput], tuple[str, ...]] = lambda r: (f"{r.task}.py",)
+    consent: Consent = field(default_factory=lambda: Consent(approve=(), review=False))
+    budget: Budget = field(default_factory=Budget)
+    validation: tuple[str, ...] = ("reviewer",)
+    held: Callable[[CallModelInput], bool] = lambda call: call.key.step == "change"
     limits: Limits = field(default_factory=Limits)
     coding: tuple[str, ...] = ("coder", "second")
     hold: asyncio.Event | None = None
@@ -83,7 +109,15 @@ class World:
         if request.project == "nowhere":
             raise refuse("UnknownName", "unknown project 'nowhere'; known: notes")
         return AdmittedBuild(
-            project="notes", spec="spec", limits=self.limits, reasoning=("planner",), coding=self.coding, heartbeat=2.0
+            project="notes",
+            spec="spec",
+            limits=self.limits,
+            reasoning=("planner",),
+            coding=self.coding,
+            heartbeat=2.0,
+            validation=self.validation,
+            consent=self.consent,
+            budget=self.budget,
         )
 
     @activity.defn(name="fetch_base")
@@ -109,7 +143,7 @@ class World:
     @activity.defn(name="call_model")
     async def do_call_model(self, request: CallModelInput) -> CalledModel:
         self.done.append(("call_model", request))
-        if self.hold is not None and request.key.step == "change":
+        if self.hold is not None and self.held(request):
             await self._held()
         return self.model(request)
 
@@ -122,7 +156,10 @@ class World:
     async def do_apply_change(self, request: ApplyChangeInput) -> AppliedChange:
         self.done.append(("apply_change", request))
         self.apply(request)
-        return AppliedChange(commit=f"{request.task}-{request.attempt}", written="w", diff="d", files=1)
+        touched = self.touch(request)
+        return AppliedChange(
+            commit=f"{request.task}-{request.attempt}", written="w", diff="d", files=1, touched=touched
+        )
 
     @activity.defn(name="run_gates")
     async def do_run_gates(self, request: RunGatesInput) -> GateReport:
@@ -148,6 +185,70 @@ class World:
     async def do_forget_build(self, request: CompensateInput) -> bool:
         self.done.append(("forget_build", request))
         return self.forget(request)
+
+    @activity.defn(name="rebase_commits")
+    async def do_rebase_commits(self, request: RebaseInput) -> RebasedCommit:
+        self.done.append(("rebase_commits", request))
+        return self.rebase(request)
+
+    @activity.defn(name="take_commit")
+    async def do_take_commit(self, request: TakeCommitInput) -> TakenCommit:
+        self.done.append(("take_commit", request))
+        return self.take(request)
+
+    @activity.defn(name="fetch_target")
+    async def do_fetch_target(self, request: FetchTargetInput) -> str:
+        self.done.append(("fetch_target", request))
+        return self.target()
+
+    @activity.defn(name="forward_target")
+    async def do_forward_target(self, request: ForwardInput) -> None:
+        self.done.append(("forward_target", request))
+        self.forward(request)
+
+    @activity.defn(name="rewind_target")
+    async def do_rewind_target(self, request: CompensateInput) -> bool:
+        self.done.append(("rewind_target", request))
+        return True
+
+    @activity.defn(name="pack")
+    async def do_pack(self, request: PackInput) -> Packed:
+        self.done.append(("pack", request))
+        content = json.dumps([dict(request.document), request.base, request.commit], sort_keys=True)
+        return Packed(digest=hashlib.sha256(content.encode()).hexdigest(), diff="diff" if request.commit else "")
+
+    @activity.defn(name="count_spent")
+    async def do_count_spent(self, request: SpentInput) -> Spent:
+        return Spent(settled=42)
+
+    @activity.defn(name="take_place")
+    async def do_take_place(self, request: PlaceInput) -> None:
+        self.done.append(("take_place", request))
+        self.place(request)
+
+    @activity.defn(name="give_place")
+    async def do_give_place(self, request: PlaceInput) -> None:
+        self.done.append(("give_place", request))
+
+    @activity.defn(name="release_build")
+    async def do_release_build(self, request: CompensateInput) -> bool:
+        self.done.append(("release_build", request))
+        return True
+
+    @activity.defn(name="render_review_prompt")
+    async def do_render_review(self, request: RenderReviewInput) -> RenderedPrompt:
+        self.done.append(("render_review_prompt", request))
+        return RenderedPrompt(prompt="review-prompt", size=1)
+
+    @activity.defn(name="check_review")
+    async def do_check_review(self, request: CheckReviewInput) -> CheckedReview:
+        self.done.append(("check_review", request))
+        return self.review(request)
+
+    @activity.defn(name="adopt_plan")
+    async def do_adopt_plan(self, request: AdoptPlanInput) -> AdoptedPlan:
+        self.done.append(("adopt_plan", request))
+        return self.adopt(request)
 
     @activity.defn(name="record_events")
     async def do_record_events(self, request: RecordEventsInput) -> int:

@@ -4,57 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError, CancelledError
-from temporalio.worker import Worker
 
 from activities.models import CalledModel, CallModelInput
 from activities.planning import CheckedPlan, CheckPlanInput
 from tests.workflows.fakes import GREEN, RED, World, fits, refuse, unfit
-from workflows.build_saga import BuildSaga
-from workflows.task_saga import TaskSaga
-
-SPEC = {"spec": "# Tags\nNotes get tags.", "project": "notes"}
-
-
-@asynccontextmanager
-async def serving(client: Client, world: World, queue: str) -> AsyncIterator[None]:
-    async with (
-        Worker(client, task_queue=queue, workflows=[BuildSaga, TaskSaga], activities=world.activities()),
-        Worker(client, task_queue=f"{queue}-workspace", activities=world.activities()),
-        Worker(client, task_queue=f"{queue}-model", activities=world.activities()),
-        Worker(client, task_queue=f"{queue}-sandbox", activities=world.activities()),
-    ):
-        yield
-
-
-async def begin(client: Client, queue: str, request: Any = None, *, name: str = "") -> WorkflowHandle[Any, Any]:
-    return await client.start_workflow(
-        "BuildSaga",
-        SPEC if request is None else request,
-        id=name or f"build-notes-{uuid.uuid4().hex}",
-        task_queue=queue,
-    )
-
-
-async def build(client: Client, world: World, request: Any = None, *, name: str = "") -> Any:
-    queue = uuid.uuid4().hex
-    async with serving(client, world, queue):
-        handle = await begin(client, queue, request, name=name)
-        async with asyncio.timeout(30):
-            return await handle.result()
-
-
-async def failure_of(client: Client, world: World, request: Any = None, *, name: str = "") -> ApplicationError:
-    with pytest.raises(WorkflowFailureError) as caught:
-        await build(client, world, request, name=name)
-    assert isinstance(caught.value.cause, ApplicationError)
-    return caught.value.cause
+from tests.workflows.running import SPEC, UNATTENDED, begin, build, failure_of, serving
 
 
 async def test_a_build_runs_its_tasks_in_order_each_on_the_last_ones_commit(client: Client) -> None:
@@ -70,9 +29,19 @@ async def test_a_build_runs_its_tasks_in_order_each_on_the_last_ones_commit(clie
 async def test_every_outward_step_has_its_undo_registered_before_it_acts_and_closed_at_the_end(client: Client) -> None:
     world = World()
     await build(client, world)
-    order = [name for name, _ in world.done if name in ("register_undo", "fetch_base", "land_result", "close_undo")]
-    assert order == ["register_undo", "fetch_base", "register_undo", "land_result", "close_undo", "close_undo"]
-    assert {close.outcome for close in world.of("close_undo")} == {"final"}
+    watched = ("register_undo", "fetch_base", "take_place", "land_result", "release_build", "close_undo")
+    order = [name for name, _ in world.done if name in watched]
+    before = [
+        "register_undo",
+        "register_undo",
+        "fetch_base",
+        "take_place",
+        "take_place",
+        "register_undo",
+        "land_result",
+    ]
+    assert order == [*before, "close_undo", "release_build", "close_undo", "close_undo"]
+    assert [close.outcome for close in world.of("close_undo")] == ["final", "undone", "final"]
 
 
 async def test_a_red_attempt_tells_the_next_one_what_was_wrong(client: Client) -> None:
@@ -100,13 +69,13 @@ async def test_a_refused_change_goes_back_with_its_reason(client: Client) -> Non
 
 async def test_a_task_out_of_attempts_fails_the_build_and_leaves_nothing_behind(client: Client) -> None:
     world = World(gates=lambda request: RED if request.written else GREEN)
-    error = await failure_of(client, world)
+    error = await failure_of(client, world, UNATTENDED)
     assert error.type == "AttemptsExhausted"
     assert "task store: 3 attempts were not enough; 1 of 3 tests failed" in error.message
     assert len(world.of("forget_build")) == 1
     assert world.of("advance_head") == []
     assert world.of("land_result") == []
-    assert [close.outcome for close in world.of("close_undo")] == ["undone"]
+    assert [close.outcome for close in world.of("close_undo")] == ["undone", "undone"]
     assert world.events[-1].data["status"] == "failed"
 
 
@@ -215,7 +184,7 @@ async def test_what_cannot_be_undone_is_said(client: Client) -> None:
     world = World(gates=lambda _: RED, forget=forget)
     await failure_of(client, world)
     assert "could not be undone: forget_build: the disk is gone" in world.events[-1].data["sentence"]
-    assert world.of("close_undo")[0].outcome.startswith("failed: ")
+    assert [close.outcome.partition(":")[0] for close in world.of("close_undo")] == ["undone", "failed"]
 
 
 @pytest.mark.parametrize("stubborn", [False, True], ids=["the step stops", "the step ends well all the same"])
@@ -249,7 +218,8 @@ async def test_the_state_query_tells_phase_and_tasks(client: Client) -> None:
             assert world.hold is not None
             world.hold.set()
             await handle.result()
-    assert state == {"phase": "tasks", "status": "running", "tasks": {"store": "running", "api": "waiting"}}
+    tasks = {"store": "running", "api": "waiting"}
+    assert state == {"phase": "tasks", "status": "running", "paused": False, "tasks": tasks}
 
 
 @pytest.mark.parametrize("request_", [None, [], {"build": "b"}, {"task": 3}])

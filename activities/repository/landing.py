@@ -31,12 +31,23 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardInput:
+    """Fast-forward the project's branch from ``old`` to ``new``."""
+
+    project: str
+    build: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompensateInput:
-    """What a compensation needs; ``commit`` is "" where it does not matter."""
+    """What a compensation needs; ``commit`` and ``old`` are "" where they do not matter."""
 
     project: str
     build: str
     commit: str = ""
+    old: str = ""
 
 
 class Landings:
@@ -69,3 +80,14 @@ class Landings:
         """Compensation of ``fetch_base`` and of all commits: the build's refs leave the mirror."""
         await self._mirrors.forget(self._engine.project(request.project).name, build=request.build)
         return True
+
+    @activity.defn
+    async def forward_target(self, request: ForwardInput) -> None:
+        """Never a force-push. Raises Overtaken when the branch has moved, RepositoryRefused when it is checked out."""
+        await self._landing.forward(self._engine.project(request.project), old=request.old, new=request.new)
+
+    @activity.defn
+    async def rewind_target(self, request: CompensateInput) -> bool:
+        """Compensation of ``forward_target``: whether the branch is where it was."""
+        project = self._engine.project(request.project)
+        return await self._landing.rewind(project, old=request.old, new=request.commit)

@@ -9,13 +9,16 @@ from temporalio import activity
 from activities.documents import canonical, read_change, read_plan
 from activities.intake import Engine
 from domain.build.message import Authorship, commit_message
+from domain.build.prompt import Prompt
+from domain.errors import StaleChange
 from domain.ports.blobs import Blobs
 from domain.ports.workspace import CommitRequest, Mirrors, Sources, Workspaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyChangeInput:
-    """``change`` and ``plan`` are digests; ``at`` is the commit's time, seconds since 1970: a repeat, the same SHA."""
+    """``change``, ``plan`` and ``prompt`` are digests; ``at`` is the commit's time, seconds since 1970: a repeat, the
+    same SHA. The prompt has to have shown ``base``; with "" that is not checked (histories from before it was)."""
 
     project: str
     build: str
@@ -26,16 +29,19 @@ class ApplyChangeInput:
     model: str
     attempt: int
     at: int
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedChange:
-    """``written`` is the digest of a JSON object from path to SHA-256, ``diff`` of the unified diff."""
+    """``written`` is the digest of a JSON object from path to SHA-256, ``diff`` of the unified diff; ``touched`` are
+    the paths."""
 
     commit: str
     written: str
     diff: str
     files: int
+    touched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,8 @@ class Changes:
 
     @activity.defn
     async def apply_change(self, request: ApplyChangeInput) -> AppliedChange:
-        """Commit the change on its base. Raises InvalidChange with a reason for the model."""
+        """Commit the change on its base. Raises InvalidChange with a reason for the model, StaleChange."""
+        await self._check_prompt(request)
         change = await read_change(self._blobs, request.change)
         task = (await read_plan(self._blobs, request.plan)).task(request.task)
         made = Authorship(build=request.build, task=request.task, model=request.model, attempt=request.attempt)
@@ -85,7 +92,19 @@ class Changes:
             written=await self._blobs.put(canonical(dict(candidate.written))),
             diff=await self._blobs.put(diff.encode()),
             files=len(candidate.written),
+            touched=tuple(sorted(candidate.written)),
         )
+
+    async def _check_prompt(self, request: ApplyChangeInput) -> None:
+        """Edits that fit another tree by accident would be worse than none."""
+        if not request.prompt:
+            return
+        shown = Prompt.from_bytes(await self._blobs.get(request.prompt)).base
+        if shown != request.base:
+            raise StaleChange(
+                f"the change of task {request.task} was written against {shown[:12] or 'no known commit'} and not "
+                f"against {request.base[:12]}: ask for it again with the files as they are now"
+            )
 
     @activity.defn
     async def advance_head(self, request: AdvanceHeadInput) -> None:
