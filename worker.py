@@ -43,29 +43,45 @@ class Part:
 
 @asynccontextmanager
 async def saga_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
-    """Workflows, and the store's writer beside them."""
+    """Workflows, and what reads and writes the store beside them."""
+    from activities.money import Money
     from activities.records import Records
+    from activities.sweeping import Sweeping
     from adapters.store import open_store
+    from adapters.temporal.connect import connect
+    from adapters.temporal.sagas import TemporalSagas
+    from adapters.temporal.schedule import ensure_sweeper
     from workflows.build_saga import BuildSaga
+    from workflows.sweeper import SweepBuild, Sweeper
     from workflows.task_saga import TaskSaga
 
     async with await open_store(settings.store_url) as store:
+        client = await connect(settings, environment)
+        await ensure_sweeper(client, settings)
         records = Records(events=store.events, undo=store.undo)
+        money = Money(ledger=store.ledger, places=store.places)
+        sweeping = Sweeping(store=store, sagas=TemporalSagas(client))
         activities: list[Callable[..., Any]] = [records.record_events, records.register_undo, records.close_undo]
-        yield Part(suffix="", activities=activities, workflows=[BuildSaga, TaskSaga])
+        activities += [money.count_spent, money.take_place, money.give_place, money.release_build]
+        activities += [sweeping.find_orphans, sweeping.examine_build, sweeping.expire_holds]
+        yield Part(suffix="", activities=activities, workflows=[BuildSaga, TaskSaga, Sweeper, SweepBuild])
 
 
 @asynccontextmanager
 async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """Git, prompts and plans: no key, no model-written code runs here."""
-    from activities.changes import Changes
     from activities.intake import Intake
-    from activities.landing import Landings
+    from activities.packets import Packets
     from activities.planning import Planning
     from activities.prompts import Prompts
+    from activities.repository.changes import Changes
+    from activities.repository.landing import Landings
+    from activities.repository.merging import Merging
+    from activities.reviewing import Reviewing
     from adapters.blobs import open_blobs
     from adapters.git.adapter import open_git
     from adapters.prompts.jinja import JinjaPrompts
+    from adapters.schemas import open_schemas
 
     engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
     mirrors, sources = git.mirrors, git.sources
@@ -73,10 +89,16 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     prompts = Prompts(engine=engine, sources=sources, templates=JinjaPrompts(), blobs=blobs)
     changes = Changes(engine=engine, workspaces=git.workspaces, mirrors=mirrors, sources=sources, blobs=blobs)
     landings = Landings(engine=engine, landing=git.landing, mirrors=mirrors, sources=sources, blobs=blobs)
+    merging = Merging(engine=engine, merges=git.merges, sources=sources, blobs=blobs)
+    planning = Planning(blobs=blobs, schemas=open_schemas())
     activities: list[Callable[..., Any]] = [intake.admit_build, intake.fetch_base]
     activities += [prompts.render_plan_prompt, prompts.render_change_prompt, prompts.render_again_prompt]
-    activities += [Planning(blobs=blobs).check_plan, changes.apply_change, changes.advance_head]
+    activities += [prompts.render_review_prompt, Reviewing(blobs=blobs).check_review]
+    activities += [planning.check_plan, planning.adopt_plan, Packets(sources=sources, blobs=blobs).pack]
+    activities += [changes.apply_change, changes.advance_head]
+    activities += [merging.rebase_commits, merging.take_commit, merging.fetch_target]
     activities += [landings.land_result, landings.retract_result, landings.forget_build]
+    activities += [landings.forward_target, landings.rewind_target]
     yield Part(suffix="-workspace", activities=activities)
 
 
@@ -160,6 +182,7 @@ def _engine(settings: Settings) -> Engine:
         projects=settings.allowlist(),
         reasoning=settings.chain("reasoning"),
         coding=settings.chain("coding"),
+        validation=settings.chain("validation"),
         heartbeat=settings.timeouts.heartbeat,
     )
 

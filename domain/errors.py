@@ -2,14 +2,14 @@
 
 MendworkError
 ├── Transient        try again: the same request may work in a moment
-│   ├── RateLimited, ProviderUnavailable, StoreUnavailable, ServerUnavailable, ResourceShort, Overtaken
+│   ├── RateLimited, ProviderUnavailable, StoreUnavailable, ServerUnavailable, ResourceShort, Overtaken, Busy
 ├── Permanent        will never work as asked: the request, its answer or the configuration has to change
 │   ├── InvalidInput, UnknownName, InvalidName, InvalidPlan, InvalidChange, UnusableAnswer, TooLarge
-│   ├── ProviderRefused, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning
+│   ├── ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning, StaleChange
 ├── NeedsHuman       nothing automatic is left to try
-│   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted
+│   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted, BudgetExhausted, Overbilled, Escalated, Aborted
 └── Defect           our bug, or corrupted state: stop loudly
-    ├── EventConflict, EventUnreadable, DigestMismatch, BlobMissing, KeyConflict
+    ├── EventConflict, EventUnreadable, DigestMismatch, BlobMissing, KeyConflict, PhaseMissing
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ class ResourceShort(Transient):
 
 class Overtaken(Transient):
     """A compare-and-set lost against another writer: look again before acting."""
+
+
+class Busy(Transient):
+    """Everything that this would use is in use: money that running calls hold, places of the project's tasks."""
 
 
 class Permanent(MendworkError):
@@ -95,6 +99,14 @@ class ProviderRefused(Permanent):
     """The provider will not serve this request: wrong key, content filter, context too long, unknown model."""
 
 
+class PriceUnknown(Permanent):
+    """Money is limited and nobody knows what this model costs."""
+
+
+class StaleChange(Permanent):
+    """A change was written against another tree than the one it would be applied to."""
+
+
 class RepositoryRefused(Permanent):
     """The user's repository cannot be used as configured."""
 
@@ -127,6 +139,22 @@ class ModelsExhausted(NeedsHuman):
     """Every model of the role's chain failed."""
 
 
+class BudgetExhausted(NeedsHuman):
+    """A limit of money or calls is reached; the sentence names the account and its limit."""
+
+
+class Overbilled(NeedsHuman):
+    """A provider charged more than the upper bound of the call: the bound, or the bill, is wrong."""
+
+
+class Escalated(NeedsHuman):
+    """Nobody answered in time, or the answer was to leave it to people: nothing was landed."""
+
+
+class Aborted(NeedsHuman):
+    """A person ended the build."""
+
+
 class Defect(MendworkError):
     """Our bug, or corrupted state."""
 
@@ -141,6 +169,10 @@ class EventUnreadable(Defect):
 
 class KeyConflict(Defect):
     """The same logical attempt with another request."""
+
+
+class PhaseMissing(Defect):
+    """A phase ran before what it needs."""
 
 
 class DigestMismatch(Defect):

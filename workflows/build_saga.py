@@ -19,6 +19,7 @@ from workflows.phases.landing import land
 from workflows.phases.planning import approve_plan, plan
 from workflows.phases.review import review
 from workflows.phases.tasks import tasks
+from workflows.policies import to_its_end
 from workflows.state import BuildState
 
 with workflow.unsafe.imports_passed_through():
@@ -73,11 +74,12 @@ class BuildSaga(Conversation):
         check_build_name(build.name)
         build.request = decode_build_request(request)
         self._main = asyncio.current_task()
+        build.renew = self._continue
         try:
             await self._phases(build)
         except (ActivityError, ChildWorkflowError, MendworkError, asyncio.CancelledError) as error:
-            await self._fail(build, error)
-        return await self._succeed(build)
+            await to_its_end(self._fail(build, error))
+        return await to_its_end(self._succeed(build))
 
     @workflow.query(description="The phase, the status and each task's status.")
     def state(self) -> dict[str, Any]:
@@ -102,12 +104,14 @@ class BuildSaga(Conversation):
             build.recorder.note("build.continued", phase=build.state.phase)
         while build.state.phase != "done":
             if build.full and build.state.phase != "intake":
-                await self._continue(build)
+                await self._continue()
             build.state.phase = await PHASES[build.state.phase](build)
         build.effects.heed_cancellation()
+        build.effects.shield()
 
-    async def _continue(self, build: Build) -> None:
+    async def _continue(self) -> None:
         """Go on in a new run: nothing is under way now but what the state carries."""
+        build = self._build
         await build.recorder.flush(build.effects)
         await workflow.wait_condition(workflow.all_handlers_finished)
         build.effects.heed_cancellation()
@@ -115,7 +119,6 @@ class BuildSaga(Conversation):
         workflow.continue_as_new(args=[asdict(build.request), build.state])
 
     async def _succeed(self, build: Build) -> BuildResult:
-        build.effects.shield()
         await build.undo.close_all()
         lost = missing(build)
         self._status = "partial" if lost else "succeeded"
@@ -152,7 +155,7 @@ class BuildSaga(Conversation):
         raise failure(replace(fault, kind=kind, sentence=sentence)) from error
 
     async def _end(self, build: Build, sentence: str, **data: Any) -> None:
-        build.desk.over = True
+        build.desk.close_all()
         build.recorder.note("build.ended", status=self._status, sentence=sentence[:1_000], **data)
         workflow.set_current_details(f"**{self._status}**: {sentence}")
         await build.recorder.flush(build.effects)

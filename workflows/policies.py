@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -43,6 +43,16 @@ WORKSPACE = Policy(queue="-workspace", seconds=300, tries=3)
 MODEL = Policy(queue="-model", seconds=60, tries=3)
 SANDBOX = Policy(queue="-sandbox", seconds=300, tries=3)
 """Both without the time that the project grants to the call or the tests: see ``granting``."""
+
+
+async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of ``work``, whatever is cancelled meanwhile: a second cancellation must not stop what undoes the
+    first one's work."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    return task.result()
 
 
 def granting(policy: Policy, seconds: float) -> Policy:
@@ -135,21 +145,20 @@ class Effects:
         raise AssertionError("unreachable: the last round returns or raises")
 
     async def last(
-        self, policy: Policy, method: Callable[[Any, Request], Awaitable[Result]], request: Request
+        self,
+        policy: Policy,
+        method: Callable[[Any, Request], Awaitable[Result]],
+        request: Request,
+        *,
+        heed: bool = True,
     ) -> Result:
-        """As ``run``, to its end whatever is cancelled meanwhile: for what gives back what a step took."""
+        """As ``run``, but to its end whatever is cancelled meanwhile; ``heed`` raises CancelledError after that."""
         shielded = Effects(heartbeat=self._heartbeat)
         shielded.shield()
-        task = asyncio.ensure_future(shielded.run(policy, method, request))
-        cancelled = False
-        while not task.done():
-            try:
-                await asyncio.shield(task)
-            except asyncio.CancelledError:
-                cancelled = True
-        if cancelled and not self._shielded:
-            raise asyncio.CancelledError
-        return task.result()
+        result = await to_its_end(shielded.run(policy, method, request))
+        if heed:
+            self.heed_cancellation()
+        return result
 
     async def _once(
         self, policy: Policy, method: Callable[[Any, Request], Awaitable[Result]], request: Request, summary: str | None

@@ -47,6 +47,4 @@ class Recorder:
         that is lost would be a gap. ``heed`` then raises CancelledError."""
         while self._pending:
             batch, self._pending = tuple(self._pending[:BATCH]), self._pending[BATCH:]
-            await effects.last(STORE, Records.record_events, RecordEventsInput(events=batch))
-        if heed:
-            effects.heed_cancellation()
+            await effects.last(STORE, Records.record_events, RecordEventsInput(events=batch), heed=heed)

@@ -7,13 +7,14 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from domain.build.names import check_project_name
-from domain.build.project import Limits, Project
+from domain.build.project import Consent, Limits, Project
 from domain.errors import InvalidInput, UnknownName
+from domain.money.budget import Budget
 from domain.money.usage import Price
 
 
@@ -31,6 +32,10 @@ def _argv(value: Any) -> Any:
 
 def _names(value: Any) -> Any:
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+def _limit(value: Any) -> Any:
+    return None if value == "none" else value
 
 
 def _known_limits(value: Any) -> Any:
@@ -82,10 +87,12 @@ class TemporalSettings(_Section):
 
 
 class Timeouts(_Section):
-    """Seconds after which a silent worker's work goes to another one."""
+    """Seconds: after ``heartbeat`` and ``sticky`` a silent worker's work goes to another one; every ``sweep`` seconds
+    terminated builds are looked for, to undo them."""
 
     heartbeat: float = Field(default=5.0, ge=1.0, allow_inf_nan=False)
     sticky: float = Field(default=5.0, ge=1.0, allow_inf_nan=False)
+    sweep: float = Field(default=60.0, ge=1.0, allow_inf_nan=False)
 
 
 class ModelSettings(_Section):
@@ -117,10 +124,31 @@ class Roles(_Section):
 
     reasoning: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     coding: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    validation: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+
+
+class BudgetSettings(_Section):
+    """Hard limits in USD, as ``domain.money.budget.Budget`` has them; "none" is no limit."""
+
+    task: Annotated[float | None, BeforeValidator(_limit)] = Field(default=2.0, ge=0, allow_inf_nan=False)
+    build: Annotated[float | None, BeforeValidator(_limit)] = Field(default=10.0, ge=0, allow_inf_nan=False)
+    project: Annotated[float | None, BeforeValidator(_limit)] = Field(default=None, ge=0, allow_inf_nan=False)
+    user: Annotated[float | None, BeforeValidator(_limit)] = Field(default=None, ge=0, allow_inf_nan=False)
+    day: Annotated[float | None, BeforeValidator(_limit)] = Field(default=50.0, ge=0, allow_inf_nan=False)
+    calls: int = Field(default=40, ge=1)
+
+    def budget(self) -> Budget:
+        """In micro-dollars, rounded down: a limit is never more than what was written."""
+        names = ("task", "build", "project", "user", "day")
+        micros = {name: None if (usd := getattr(self, name)) is None else int(usd * 1_000_000) for name in names}
+        return Budget(calls=self.calls, **micros)
 
 
 class ProjectSettings(_Section):
-    """One project of the allowlist. ``repository`` is relative to the file that names it."""
+    """One project of the allowlist. ``repository`` is relative to the file that names it.
+
+    ``approve`` to ``approval_seconds`` are ``domain.build.project.Consent``.
+    """
 
     repository: Path
     branch: str = "main"
@@ -129,6 +157,22 @@ class ProjectSettings(_Section):
     limits: Annotated[Limits, BeforeValidator(_known_limits), AfterValidator(_positive_limits)] = Field(
         default_factory=Limits
     )
+    budget: BudgetSettings = Field(default_factory=BudgetSettings)
+    approve: Annotated[tuple[Literal["plan", "change"], ...], BeforeValidator(_names)] = ("change",)
+    review: bool = True
+    land: Literal["branch", "target"] = "branch"
+    question_seconds: float = Field(default=86_400.0, gt=0, allow_inf_nan=False)
+    approval_seconds: float = Field(default=259_200.0, gt=0, allow_inf_nan=False)
+
+    def consent(self) -> Consent:
+        """As the domain knows it."""
+        return Consent(
+            approve=self.approve,
+            review=self.review,
+            land=self.land,
+            question_seconds=self.question_seconds,
+            approval_seconds=self.approval_seconds,
+        )
 
 
 class Settings(_Section):
@@ -148,6 +192,7 @@ class Settings(_Section):
         try:
             self.chain("reasoning")
             self.chain("coding")
+            self.chain("validation")
             self.allowlist()
         except InvalidInput as error:
             raise ValueError(str(error)) from error
@@ -164,7 +209,7 @@ class Settings(_Section):
         return self.store or f"sqlite+aiosqlite:///{self.state / 'mendwork.db'}"
 
     def chain(self, role: str) -> tuple[str, ...]:
-        """The model names of "reasoning" or "coding", in order. Raises UnknownName."""
+        """The model names of "reasoning", "coding" or "validation", in order. Raises UnknownName."""
         names: tuple[str, ...] = getattr(self.roles, role) or tuple(self.models)
         for name in names:
             if name not in self.models:
@@ -181,6 +226,8 @@ class Settings(_Section):
                 test=p.test,
                 toolchain=tuple(str((self.root / t).resolve()) for t in p.toolchain),
                 limits=p.limits,
+                consent=p.consent(),
+                budget=p.budget.budget(),
             )
             for name, p in self.projects.items()
         }

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from domain.money.budget import Budget
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Hard limits of one project's builds. Sizes in bytes, times in seconds."""
+    """Hard limits of one project's builds. Sizes in bytes, times in seconds.
+
+    ``parallel`` tasks run at once in a build, ``project_parallel`` in all builds of the project. A task is
+    ``sent_back`` so often for a conflict, for tests that are red after its merge, or for findings, before a person is
+    asked. Past ``history_events`` a build goes on in a new run.
+    """
 
     attempts: int = 3
     tasks: int = 50
@@ -21,6 +28,25 @@ class Limits:
     test_processes: int = 256
     test_log_bytes: int = 16_000_000
     test_scratch_bytes: int = 1_000_000_000
+    parallel: int = 4
+    project_parallel: int = 8
+    sent_back: int = 2
+    history_events: int = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """What a project asks people, and when their silence counts; seconds.
+
+    ``approve`` names the approvals that are asked for ("plan", "change"). ``land`` is "branch" (the result stays on
+    its own branch) or "target" (the project's branch is fast-forwarded to it too).
+    """
+
+    approve: tuple[str, ...] = ("change",)
+    review: bool = True
+    land: str = "branch"
+    question_seconds: float = 86_400.0
+    approval_seconds: float = 259_200.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +63,5 @@ class Project:
     test: tuple[str, ...]
     toolchain: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    consent: Consent = field(default_factory=Consent)
+    budget: Budget = field(default_factory=Budget)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, TypeVar, get_type_hints
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
 
-from domain.errors import InvalidInput, TooLarge
+from domain.errors import InvalidInput, TooLarge, UnknownName
+from domain.money.budget import Budget
 
 MAX_SPEC_BYTES = 64_000
 
@@ -17,19 +19,28 @@ T = TypeVar("T")
 class BuildRequest:
     """The start input of a BuildSaga. ``project`` may be left out where the allowlist holds just one.
 
-    ``allow_missing`` names isolations that the sandbox may do without on this machine ("memory", "pids").
+    ``allow_missing`` names isolations that the sandbox may do without on this machine ("memory", "pids"). ``approved``
+    are approvals given beforehand ("plan", "change"); ``unattended``: nobody answers, what would be asked is skipped.
+    ``user`` is who pays.
     """
 
     spec: str
     project: str = ""
     title: str = ""
     allow_missing: tuple[str, ...] = ()
+    approved: tuple[str, ...] = ()
+    unattended: bool = False
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequest:
     """The start input of a TaskSaga: references only. ``base`` is the build's head, ``base_ran`` its count of tests
-    (-1: its runner cannot count); ``heartbeat``, ``model_seconds`` and ``test_seconds`` are seconds."""
+    (-1: its runner cannot count); ``heartbeat``, ``model_seconds`` and ``test_seconds`` are seconds.
+
+    Attempts are numbered from ``first`` on. ``reason``, ``report`` and ``change`` are what the first one is told of the
+    task's earlier work. ``places`` is how many of the project's tasks may run at once (0: no limit).
+    """
 
     build: str
     project: str
@@ -45,16 +56,36 @@ class TaskRequest:
     model_seconds: float
     test_seconds: float
     allow_missing: tuple[str, ...] = ()
+    first: int = 1
+    reason: str = ""
+    report: str = ""
+    change: str = ""
+    user: str = ""
+    places: int = 0
+    budget: Budget = field(default_factory=Budget)
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """What a TaskSaga returns: ``commit`` is the build's new head, ``ran`` its tests (-1: cannot be counted)."""
+    """What a TaskSaga returns. ``status`` is "green" (``commit`` waits for its merge, ``ran`` of its tests ran, -1:
+    cannot be counted) or "stuck" (``kind`` is the fault's class, ``sentence`` what a person is told).
+
+    ``attempt`` is the last one's number. ``diff``, ``report`` and ``change`` are digests of the last attempt.
+    """
 
     task: str
     commit: str
     ran: int
-    attempts: int
+    attempt: int
+    status: str = "green"
+    base: str = ""
+    kind: str = ""
+    sentence: str = ""
+    touched: tuple[str, ...] = ()
+    model: str = ""
+    diff: str = ""
+    report: str = ""
 
 
 def decode_build_request(value: Any) -> BuildRequest:
@@ -64,18 +95,24 @@ def decode_build_request(value: Any) -> BuildRequest:
         raise InvalidInput("the spec is empty")
     if len(request.spec.encode()) > MAX_SPEC_BYTES:
         raise TooLarge(f"the spec has {len(request.spec.encode())} bytes, at most {MAX_SPEC_BYTES} are allowed")
+    for name in request.approved:
+        if name not in ("plan", "change"):
+            raise UnknownName.among("approval", name, ("plan", "change"))
     return request
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """Decode a JSON object into a flat dataclass of str, int, float and tuple[str, ...]. Raises InvalidInput."""
+    """Decode a JSON object into a dataclass of str, int, float, bool, tuple[str, ...] and such dataclasses.
+
+    Raises InvalidInput.
+    """
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"the start input has to be one JSON object, not {_named(value)}")
+        raise InvalidInput(f"the input has to be one JSON object, not {_named(value)}")
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(map(str, value)) - set(known))
     if unknown:
         raise InvalidInput(f"unknown field {unknown[0]!r}; known: {', '.join(known)}")
-    missing = [name for name, f in known.items() if f.default is MISSING and name not in value]
+    missing = [name for name, f in known.items() if _is_needed(f) and name not in value]
     if missing:
         raise InvalidInput(f"the field {missing[0]!r} is missing")
     hints = get_type_hints(kind)
@@ -88,7 +125,17 @@ def title_of(request: BuildRequest) -> str:
     return "".join(c if c.isprintable() else " " for c in request.title or first)[:100]
 
 
+def _is_needed(known: Any) -> bool:
+    return known.default is MISSING and known.default_factory is MISSING
+
+
 def _typed(name: str, hint: Any, item: Any) -> Any:
+    if NoneType in get_args(hint):
+        return None if item is None else _typed(name, get_args(hint)[0], item)
+    if is_dataclass(hint):
+        return decode(hint, item)
+    if hint is bool and isinstance(item, bool):
+        return item
     if hint is str and isinstance(item, str):
         return item
     if hint is int and isinstance(item, int) and not isinstance(item, bool):
@@ -97,8 +144,8 @@ def _typed(name: str, hint: Any, item: Any) -> Any:
         return float(item)
     if hint == tuple[str, ...] and isinstance(item, list | tuple) and all(isinstance(i, str) for i in item):
         return tuple(item)
-    wanted = {str: "a text", int: "a whole number", float: "a number"}.get(hint, "a list of texts")
-    raise InvalidInput(f"the field {name!r} has to be {wanted}, not {_named(item)}")
+    names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+    raise InvalidInput(f"the field {name!r} has to be {names.get(hint, 'a list of texts')}, not {_named(item)}")
 
 
 def _named(value: Any) -> str:

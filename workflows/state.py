@@ -1,0 +1,67 @@
+"""What a build carries from phase to phase, and into a new run when its history grows long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.intake import AdmittedBuild
+    from activities.repository.landing import CompensateInput
+    from domain.flow.board import TaskState
+    from domain.human.asks import Ask
+    from domain.human.book import Book
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A commit of the build and how many tests ran on it (-1: the runner cannot count)."""
+
+    commit: str
+    ran: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """One registered compensation; ``key`` is saga/step/number."""
+
+    key: str
+    action: str
+    request: CompensateInput
+
+
+@dataclass(slots=True, kw_only=True)
+class BuildState:
+    """References, numbers and short texts only: it is an input of the next run.
+
+    ``phase`` is the next to run. ``plans`` counts the plans that models were asked for, ``reviews`` the reviews,
+    ``landings`` the tries to land: they number steps, and never go back. ``gates`` is the last verdict on the head,
+    ``used`` each task id's last attempt over all plans, ``authors`` the models that wrote what was merged, ``asked``
+    what is asked now, by what it is about.
+    """
+
+    phase: str = "intake"
+    paused: bool = False
+    admitted: AdmittedBuild | None = None
+    base: Head | None = None
+    head: Head | None = None
+    plan: str = ""
+    plans: int = 0
+    plan_reason: str = ""
+    tasks: dict[str, TaskState] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    book: Book = field(default_factory=Book)
+    authors: list[str] = field(default_factory=list)
+    gates: dict[str, Any] = field(default_factory=dict)
+    findings: dict[str, Any] = field(default_factory=dict)
+    reviews: int = 0
+    review_rounds: int = 0
+    asks: int = 0
+    asked: dict[str, Ask] = field(default_factory=dict)
+    landings: int = 0
+    branch: str = ""
+    diff: str = ""
+    note: str = ""
+    undo: list[Undo] = field(default_factory=list)
