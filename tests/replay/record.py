@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowHistory
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from activities.models import CalledModel, CallModelInput
+from activities.planning import CheckedPlan, TaskBrief
+from activities.repository.merging import RebasedCommit
+from activities.reviewing import CheckedReview, FoundHigh
 from adapters.temporal.connect import Target, connect_to
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
-from tests.workflows.fakes import GREEN, RED, World, fits, refuse, unfit
+from domain.build.project import Consent, Limits
+from tests.workflows.fakes import CLEAN, GREEN, RED, World, fits, refuse, unfit
+from tests.workflows.running import opened
 from workflows.build_saga import BuildSaga
 from workflows.task_saga import TaskSaga
 
@@ -61,37 +69,120 @@ def no_landing() -> World:
     return World(land=land)
 
 
-SCENARIOS: Mapping[str, Callable[[], World]] = {
-    "plain": World,
-    "troubled": troubled,
-    "exhausted": lambda: World(gates=lambda request: RED if request.written else GREEN),
-    "taken": no_landing,
-    "cancelled": lambda: World(hold=asyncio.Event()),
+def side_by_side(**more: Any) -> World:
+    """Two tasks at once: the second merge is brought on top of the first."""
+    tasks = tuple(TaskBrief(id=name, title=name, depends_on=(), files=(f"{name}.py",)) for name in TASKS)
+    return World(check=lambda _: CheckedPlan(tasks=tasks, problems=()), **more)
+
+
+def conflicting() -> World:
+    """The second merge conflicts once; its task is written again."""
+    tries = iter([RebasedCommit(commit="", conflicts=("app.py",), report="both sides")])
+    return side_by_side(rebase=lambda request: next(tries, RebasedCommit(commit="merged", diff="d")))
+
+
+def reviewed() -> World:
+    """A high finding goes back to its task once; the target branch is forwarded after it moved."""
+    high = FoundHigh(task="store", sentence="store.py:3: loses data", report="told")
+    found = iter([CheckedReview(findings="f", high=(high,), medium=0, low=0)])
+    consent = Consent(approve=(), review=True, land="target")
+    return World(consent=consent, review=lambda _: next(found, CLEAN), target=lambda: "c9")
+
+
+async def nobody(handle: WorkflowHandle[Any, Any], world: World) -> None:
+    """Nobody says anything."""
+
+
+async def cancels(handle: WorkflowHandle[Any, Any], world: World) -> None:
+    """While a model answers."""
+    await world.holding.wait()
+    await handle.cancel()
+
+
+async def aborts(handle: WorkflowHandle[Any, Any], world: World) -> None:
+    """While a model answers, after a pause that was ended."""
+    await world.holding.wait()
+    await handle.signal("pause", {"by": "ann"})
+    await handle.execute_update("resume_now", {"by": "ann"})
+    await handle.signal("raise_limits", {"task_budget": 5, "by": "ann"})
+    await handle.signal("abort", {"by": "ann", "reason": "not needed"})
+
+
+async def decides(handle: WorkflowHandle[Any, Any], world: World) -> None:
+    """The plan is edited and approved, a stuck task retried, the change rejected once and approved."""
+    await opened(world, "plan")
+    await handle.execute_update("edit_plan", {"plan": {}, "by": "ann"})
+    await handle.signal("approve", {"digest": (await opened(world, "plan", number=2))["digest"], "by": "ann"})
+    await opened(world, "task")
+    await handle.signal("answer", {"choice": "retry", "reason": "use a list", "by": "ann"})
+    first = await opened(world, "change")
+    await handle.execute_update("reject", {"digest": first["digest"], "reason": "too clever", "by": "bob"})
+    again = await opened(world, "plan", number=3)
+    await handle.signal("approve", {"digest": again["digest"], "by": "ann"})
+    second = await opened(world, "change", number=2)
+    await handle.signal("approve", {"digest": second["digest"], "by": "ann"})
+
+
+def undecided() -> World:
+    """Everything is asked; the task store is red at first."""
+    reds = iter([RED] * 3)
+
+    def model(call: CallModelInput) -> CalledModel:
+        answered = fits(call)
+        return replace(answered, value=f"{call.key.attempt:064x}") if call.key.step == "plan" else answered
+
+    world = World(consent=Consent(approve=("plan", "change"), review=False), model=model)
+    world.gates = lambda request: next(reds, GREEN) if "-task-store/" in request.label else GREEN
+    return world
+
+
+Drive = Callable[[WorkflowHandle[Any, Any], World], Awaitable[None]]
+SCENARIOS: Mapping[str, tuple[Callable[[], World], Drive]] = {
+    "plain": (World, nobody),
+    "parallel": (side_by_side, nobody),
+    "conflict": (conflicting, nobody),
+    "troubled": (troubled, nobody),
+    "exhausted": (lambda: World(gates=lambda request: RED if request.written else GREEN), nobody),
+    "taken": (no_landing, nobody),
+    "reviewed": (reviewed, nobody),
+    "decided": (undecided, decides),
+    "continued": (lambda: World(limits=Limits(history_events=70)), nobody),
+    "cancelled": (lambda: World(hold=asyncio.Event()), cancels),
+    "aborted": (lambda: World(hold=asyncio.Event()), aborts),
 }
+UNATTENDED = ("exhausted",)
 
 
-async def record(client: Client, name: str, world: World) -> None:
-    """Run one scenario and write the histories of its root and its tasks."""
-    build = f"build-notes-{name}"
+async def record(client: Client, name: str) -> None:
+    """Run one scenario and write the histories of its root, all its runs, and of its tasks."""
+    build, (make, drive) = f"build-notes-{name}", SCENARIOS[name]
+    world = make()
     everything = world.activities()
     async with contextlib.AsyncExitStack() as stack:
         for suffix in ("-workspace", "-model", "-sandbox"):
             await stack.enter_async_context(Worker(client, task_queue=f"{name}{suffix}", activities=everything))
         root = Worker(client, task_queue=name, workflows=[BuildSaga, TaskSaga], activities=everything)
         await stack.enter_async_context(root)
-        spec = {"spec": "# Tags", "project": "notes"}
+        spec = {"spec": "# Tags", "project": "notes", "unattended": name in UNATTENDED}
         handle = await client.start_workflow("BuildSaga", spec, id=build, task_queue=name)
-        if world.hold is not None:
-            await world.holding.wait()
-            await handle.cancel()
+        await drive(handle, world)
         with contextlib.suppress(WorkflowFailureError):  # the scenarios that end so
             await handle.result()
-    for workflow in (build, *(f"{build}-task-{task}" for task in TASKS)):
+    run: str | None = handle.first_execution_run_id
+    for number in itertools.count(1):
+        history = await client.get_workflow_handle(build, run_id=run).fetch_history()
+        write(history, build if number == 1 else f"{build}-run-{number}")
+        run = history.events[-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id
+        if not run:
+            break
+    for task in TASKS:
         with contextlib.suppress(RPCError):  # a task that was never reached has no history
-            history = await client.get_workflow_handle(workflow).fetch_history()
-            (HISTORIES / f"{RELEASE}-{workflow}.json").write_text(
-                IDENTITY.sub('"identity": "worker"', history.to_json())
-            )
+            write(await client.get_workflow_handle(f"{build}-task-{task}").fetch_history(), f"{build}-task-{task}")
+
+
+def write(history: WorkflowHistory, name: str) -> None:
+    """Into the folder of histories."""
+    (HISTORIES / f"{RELEASE}-{name}.json").write_text(IDENTITY.sub('"identity": "worker"', history.to_json()))
 
 
 async def main() -> None:
@@ -101,8 +192,8 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with DevServer(ServerPlan(program=program, state=Path(folder))) as server:
             client = await connect_to(Target(address=server.address, namespace="default", origin="recording"))
-            for name, world in SCENARIOS.items():
-                await record(client, name, world())
+            for name in SCENARIOS:
+                await record(client, name)
                 sys.stderr.write(f"{name} recorded\n")
 
 

@@ -34,7 +34,8 @@ def replayer(*workflows: type) -> Replayer:
 
 
 def history(path: Path) -> WorkflowHistory:
-    return WorkflowHistory.from_json(path.stem.partition("-")[2], path.read_text())
+    workflow_id = path.stem.partition("-")[2].partition("-run-")[0]
+    return WorkflowHistory.from_json(workflow_id, path.read_text())
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)

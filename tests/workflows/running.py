@@ -46,7 +46,7 @@ async def build(client: Client, world: World, request: Any = None, *, name: str 
     queue = uuid.uuid4().hex
     async with serving(client, world, queue):
         handle = await begin(client, queue, request, name=name)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             return await handle.result()
 
 
@@ -57,7 +57,7 @@ async def failure_of(client: Client, world: World, request: Any = None, *, name:
     return caught.value.cause
 
 
-async def until(what: Callable[[], Any], *, seconds: float = 15.0) -> Any:
+async def until(what: Callable[[], Any], *, seconds: float = 60.0) -> Any:
     """Wait for a true value of ``what`` and return it."""
     async with asyncio.timeout(seconds):
         while not (value := what()):  # noqa: ASYNC110 - the condition lies in what activities recorded

@@ -195,7 +195,7 @@ async def test_a_cancelled_build_waits_for_its_running_step_and_then_compensates
     queue = uuid.uuid4().hex
     async with serving(client, world, queue):
         handle = await begin(client, queue)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             await world.holding.wait()
             await handle.cancel()
             with pytest.raises(WorkflowFailureError) as caught:
@@ -212,7 +212,7 @@ async def test_the_state_query_tells_phase_and_tasks(client: Client) -> None:
     queue = uuid.uuid4().hex
     async with serving(client, world, queue):
         handle = await begin(client, queue)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             await world.holding.wait()
             state = await handle.query("state")
             assert world.hold is not None
@@ -226,7 +226,7 @@ async def test_the_state_query_tells_phase_and_tasks(client: Client) -> None:
 async def test_a_mistyped_task_fails_typed_at_once(client: Client, request_: Any) -> None:
     world = World()
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(30):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle: WorkflowHandle[Any, Any] = await client.start_workflow("TaskSaga", request_, id=queue, task_queue=queue)
         with pytest.raises(WorkflowFailureError) as caught:
             await handle.result()

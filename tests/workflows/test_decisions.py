@@ -24,7 +24,7 @@ APPROVE = Consent(approve=("change",), review=False)
 @asynccontextmanager
 async def running(client: Client, world: World, request: Any = None) -> AsyncIterator[WorkflowHandle[Any, Any]]:
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(40):
+    async with serving(client, world, queue), asyncio.timeout(90):
         yield await begin(client, queue, request)
 
 
@@ -241,7 +241,7 @@ class TestApproval:
     async def test_an_approval_before_the_question_counts_when_the_digest_is_asked_for(self, client: Client) -> None:
         first, queue = World(consent=APPROVE), uuid.uuid4().hex
         name = f"build-notes-{uuid.uuid4().hex}"
-        async with serving(client, first, queue), asyncio.timeout(30):
+        async with serving(client, first, queue), asyncio.timeout(90):
             handle = await begin(client, queue, name=name)
             digest = (await opened(first, "change"))["digest"]
             await handle.signal("abort")
@@ -249,7 +249,7 @@ class TestApproval:
                 await handle.result()
         # The packet of the same change of the same build has the same digest: said before it is asked.
         world, queue = World(consent=APPROVE, hold=asyncio.Event()), uuid.uuid4().hex
-        async with serving(client, world, queue), asyncio.timeout(30):
+        async with serving(client, world, queue), asyncio.timeout(90):
             handle = await begin(client, queue, name=name)
             await world.holding.wait()
             early = await handle.execute_update("approve", {"digest": digest, "by": "ann"})
@@ -298,7 +298,7 @@ class TestApproval:
     async def test_an_abort_in_the_same_instant_as_the_approval_wins(self, client: Client) -> None:
         world = World(consent=APPROVE)
         queue = uuid.uuid4().hex
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(90):
             async with serving(client, world, queue):
                 handle = await begin(client, queue)
                 digest = (await opened(world, "change"))["digest"]
@@ -462,7 +462,7 @@ class TestInBetween:
     async def test_two_restarts_of_the_worker_keep_the_question_and_its_answer(self, client: Client) -> None:
         world = World(consent=APPROVE)
         queue = uuid.uuid4().hex
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(90):
             async with serving(client, world, queue):
                 handle = await begin(client, queue)
                 digest = (await opened(world, "change"))["digest"]

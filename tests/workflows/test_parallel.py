@@ -41,7 +41,7 @@ async def test_tasks_without_dependencies_run_at_the_same_time_up_to_the_limit(c
     world = World(hold=asyncio.Event(), limits=Limits(parallel=2))
     world.check = plan(task("a"), task("b"), task("c"))
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(30):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle = await begin(client, queue)
         await until(lambda: len([c for c in world.of("call_model") if c.key.step == "change"]) == 2)
         state = await handle.query("state")
@@ -145,7 +145,7 @@ async def test_a_task_that_touches_what_a_running_sibling_declared_waits_for_its
     world.held = lambda call: "-task-a" in call.key.saga
     world.touch = lambda request: (f"{request.task}.py", "a.py")
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(30):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle = await begin(client, queue)
         await until(lambda: "task.waits" in world.kinds())
         assert world.of("advance_head") == []
@@ -167,7 +167,7 @@ async def test_a_place_is_taken_before_the_first_call_and_given_back_whatever_ha
 async def test_siblings_that_run_are_stopped_before_compensation_starts(client: Client) -> None:
     world = World(check=plan(task("a"), task("b")), hold=asyncio.Event())
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(30):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle = await begin(client, queue)
         await until(lambda: len([c for c in world.of("call_model") if c.key.step == "change"]) == 2)
         await handle.signal("abort", {"by": "ann", "reason": "wrong spec"})

@@ -56,7 +56,7 @@ async def test_high_findings_go_back_to_their_task_and_the_mended_change_is_revi
 async def test_findings_that_stay_go_back_twice_and_then_to_a_person(client: Client) -> None:
     world = World(consent=REVIEWED, review=reviews(HIGH, HIGH, HIGH))
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(40):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle = await begin(client, queue)
         asked = await opened(world, "review")
         await handle.signal("answer", {"choice": "skip", "by": "ann"})
@@ -76,7 +76,7 @@ async def test_a_review_that_nobody_can_give_is_a_question_not_a_dead_end(client
 
     world = World(consent=REVIEWED, model=model)
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(40):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle = await begin(client, queue)
         asked = await opened(world, "review")
         broken.clear()
@@ -136,7 +136,7 @@ async def test_a_conflict_with_the_target_is_asked_about_and_may_be_left_on_its_
     world = World(consent=ONTO_TARGET, target=lambda: "c9")
     world.rebase = lambda _: RebasedCommit(commit="", conflicts=("app.py",), report="both")
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(40):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle = await begin(client, queue, SPEC)
         asked = await opened(world, "landing")
         await handle.signal("answer", {"choice": "skip", "by": "ann"})
@@ -151,7 +151,7 @@ async def test_a_conflict_with_the_target_is_asked_about_and_may_be_left_on_its_
 async def test_tests_that_are_red_on_the_moved_target_are_asked_about(client: Client) -> None:
     world = World(consent=ONTO_TARGET, target=lambda: "c9", gates=lambda r: RED if "/landing/" in r.label else GREEN)
     queue = uuid.uuid4().hex
-    async with serving(client, world, queue), asyncio.timeout(40):
+    async with serving(client, world, queue), asyncio.timeout(90):
         handle = await begin(client, queue, SPEC)
         asked = await opened(world, "landing")
         await handle.signal("answer", {"choice": "abort", "by": "ann"})

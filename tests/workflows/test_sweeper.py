@@ -134,7 +134,7 @@ class Scene:
     async def sweep(self, **changes: Any) -> dict[str, Any]:
         """One look, and then the end of every undoing that is under way."""
         name = f"sweep-{uuid.uuid4().hex}"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             swept: dict[str, Any] = await self.client.execute_workflow(
                 "Sweeper", {**QUICK, **changes}, id=name, task_queue=self.queue
             )

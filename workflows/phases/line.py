@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from temporalio import workflow
-from temporalio.exceptions import (
-    ChildWorkflowError,
-    FailureError,
-    WorkflowAlreadyStartedError,
-    is_cancelled_exception,
-)
-from temporalio.workflow import ChildWorkflowHandle
 
 from workflows.context import Build, Wanted
-from workflows.faults import last_fault
+from workflows.phases.child import run_task, task_request
 from workflows.phases.merging import SentBack, Work
-from workflows.policies import WORKFLOW_TASK
-from workflows.task_saga import TaskSaga
 
 with workflow.unsafe.imports_passed_through():
-    from domain.build.names import task_saga_id
-    from domain.build.requests import TaskOutcome, TaskRequest
-    from domain.errors import Aborted, Overbilled
+    from domain.build.requests import TaskOutcome
+    from domain.errors import Aborted
     from domain.flow.board import ASKING, MERGED, RUNNING, SKIPPED, WRITTEN, Node, must_wait, undeclared
     from domain.human.asks import STUCK, Answer
     from domain.human.raising import Raised
 
 if TYPE_CHECKING:
     from workflows.phases.tasks import Crew
-
-EARLIER_LIFE_SECONDS = 2
 
 
 class Line:
@@ -72,84 +58,9 @@ class Line:
         await self._merge(Work.of(outcome))
 
     async def _child(self) -> TaskOutcome:
-        build, node = self._build, self._node
+        build = self._build
         await build.effects.clear()
-        request = self._request()
-        try:
-            handle = await self._start(request)
-            build.children[node.id] = handle
-            outcome: TaskOutcome = await handle
-        except ChildWorkflowError as error:
-            if is_cancelled_exception(error):
-                raise asyncio.CancelledError from error
-            outcome = self._failed(request, error)
-        finally:
-            build.children.pop(node.id, None)
-        build.effects.heed_cancellation()
-        return outcome
-
-    async def _start(self, request: TaskRequest) -> ChildWorkflowHandle[TaskSaga, TaskOutcome]:
-        """A build that was reset meets the task of its earlier life: that one has to end first."""
-        build, saga = self._build, task_saga_id(request.build, request.task)
-        title = next(brief.title for brief in build.briefs if brief.id == request.task)
-        while True:
-            try:
-                return await workflow.start_child_workflow(
-                    TaskSaga.run,
-                    asdict(request),
-                    id=saga,
-                    task_timeout=WORKFLOW_TASK,
-                    parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-                    cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-                    static_summary=title,
-                )
-            except WorkflowAlreadyStartedError:
-                with contextlib.suppress(FailureError):  # it ended in the meantime
-                    await workflow.get_external_workflow_handle(saga).cancel()
-            await build.effects.rest(EARLIER_LIFE_SECONDS, summary="the task's earlier life ends")
-
-    def _failed(self, request: TaskRequest, error: ChildWorkflowError) -> TaskOutcome:
-        """A task that fails never takes its siblings with it; a bill that nobody can explain stops everything."""
-        fault = last_fault(error)
-        if fault.kind == "Overbilled":
-            raise Overbilled(fault.sentence) from error
-        attempt = request.first + request.attempts - 1  # all numbers that it may have used
-        return TaskOutcome(
-            task=request.task,
-            commit="",
-            ran=-1,
-            attempt=attempt,
-            status="stuck",
-            kind=fault.kind,
-            sentence=fault.sentence,
-        )
-
-    def _request(self) -> TaskRequest:
-        build, state, admitted = self._build, self._state, self._build.admitted
-        return TaskRequest(
-            build=build.name,
-            project=admitted.project,
-            task=self._node.id,
-            plan=build.state.plan,
-            spec=admitted.spec,
-            base=build.head.commit,
-            base_ran=build.head.ran,
-            attempts=admitted.limits.attempts,
-            chain=admitted.coding,
-            heartbeat=admitted.heartbeat,
-            output_tokens=admitted.limits.output_tokens,
-            model_seconds=admitted.limits.model_seconds,
-            test_seconds=admitted.limits.test_seconds,
-            allow_missing=build.request.allow_missing,
-            first=state.attempt + 1,
-            reason=state.reason,
-            report=state.report,
-            change=state.change,
-            user=build.request.user,
-            places=admitted.limits.project_parallel,
-            budget=admitted.budget,
-            paused=build.effects.paused,
-        )
+        return await run_task(build, task_request(build, self._node.id))
 
     async def _locks(self, touched: tuple[str, ...]) -> None:
         """Take the locks of files that nobody declared for this task; wait while one is another's who still writes."""
