@@ -10,8 +10,7 @@ from temporalio import activity
 from activities.documents import read_plan
 from activities.intake import Engine
 from activities.repository.reading import Pages, open_pages
-from domain.build.context import ContextFile, listing, named_paths, wanted_paths
-from domain.build.plan import PlannedTask
+from domain.build.context import listing, named_paths, wanted_paths
 from domain.build.prompt import Prompt
 from domain.build.redaction import redact
 from domain.errors import TooLarge
@@ -19,7 +18,7 @@ from domain.ports.blobs import Blobs
 from domain.ports.language_model import Message
 from domain.ports.prompts import PromptTemplates
 from domain.ports.workspace import Sources
-from domain.review.diff import diff_parts, fit_diff
+from domain.review.diff import diff_parts, fit_change, fit_diff
 
 SENT_BACK = "Your answer could not be used. Answer again in full, as JSON of the same schema. What is wrong with it:"
 
@@ -106,15 +105,20 @@ class Prompts:
         plan = await read_plan(self._blobs, request.plan)
         task = plan.task(request.task)
         pages = await open_pages(self._sources, request.project, request.base)
-        report, change = await self._text(request.report), await self._text(request.change)
+        spec, report = await self._text(request.spec), await self._text(request.report)
+        change = await self._text(request.change)
+        left = self._room(request.project, spec, report)
+        shown = fit_change(change, limit=left // 2)
+        named = (*(part.path for part in diff_parts(change)), *named_paths(f"{request.reason}\n{report}", pages.tree))
+        paths = (*wanted_paths(task.files, task.tests, pages.tree), *named)
         values = {
-            "spec": await self._text(request.spec),
+            "spec": spec,
             "task": task,
             "tree": listing(pages.tree),
-            "files": await self._context(task, pages, report=f"{request.reason}\n{report}", change=change),
+            "files": await pages.show(paths, left=left - len(shown.encode())),
             "reason": request.reason,
             "report": report,
-            "change": change,
+            "change": shown,
         }
         return await self._render("change", values, pages)
 
@@ -127,9 +131,7 @@ class Prompts:
         spec = await self._text(request.spec)
         diff = await self._sources.diff(request.project, request.base, request.commit)
         parts = diff_parts(diff)
-        left = self._room(request.project) - sum(
-            len(text.encode()) for text in (spec, *(t.instructions for t in tasks))
-        )
+        left = self._room(request.project, spec, *(task.instructions for task in tasks))
         shown = fit_diff(parts, limit=left)
         pages = await open_pages(self._sources, request.project, request.commit)
         values = {
@@ -150,15 +152,10 @@ class Prompts:
         content = again.to_bytes()
         return RenderedPrompt(prompt=await self._blobs.put(content), size=len(content))
 
-    async def _context(self, task: PlannedTask, pages: Pages, *, report: str, change: str) -> tuple[ContextFile, ...]:
-        """The planned files with their tests, then what the earlier work touched and the report names."""
-        earlier = (*(part.path for part in diff_parts(change)), *named_paths(report, pages.tree))
-        paths = (*wanted_paths(task.files, task.tests, pages.tree), *earlier)
-        return await pages.show(paths, left=self._room(pages.project))
-
-    def _room(self, project: str) -> int:
-        """Bytes for what may be left out; the rest of the limit is for what may not."""
-        return self._engine.project(project).limits.prompt_bytes * 3 // 4
+    def _room(self, project: str, *needed: str) -> int:
+        """Bytes for what may be left out, beside the texts that may not."""
+        room = self._engine.project(project).limits.prompt_bytes * 3 // 4
+        return room - sum(len(text.encode()) for text in needed)
 
     async def _text(self, digest: str) -> str:
         return (await self._blobs.get(digest)).decode(errors="replace") if digest else ""

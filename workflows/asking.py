@@ -21,6 +21,8 @@ with workflow.unsafe.imports_passed_through():
     from domain.recovery.fault import Fault
 
 MONEY = ("BudgetExhausted", "Overbilled")
+PASSING = {"Busy": "money is held by running calls", "StoreUnavailable": "the store does not answer"}
+"""No verdict on the call: the same one is made again, later than its own tries reach."""
 BUSY_SECONDS = 5
 BUSY_ROUNDS = 240
 """Twenty minutes: longer than any call may take."""
@@ -68,16 +70,18 @@ async def ask(question: Question, *, effects: Effects, recorder: Recorder) -> Ca
 
 
 async def _answer(question: Question, now: Asking, prompt: str, effects: Effects) -> CalledModel:
-    """One call. Money that running calls hold comes free when they are settled: then the same call is made again."""
+    """One call, made again while only what passes is in its way: money that running calls hold comes free when they
+    are settled, a store comes back."""
     policy = granting(MODEL, question.seconds)
     for waited in range(BUSY_ROUNDS + 1):
         try:
             model = question.chain[now.model]
             return await effects.run(policy, Models.call_model, _call(question, now, prompt), summary=model)
         except ActivityError as error:
-            if last_fault(error).kind != "Busy" or waited == BUSY_ROUNDS:
+            kind = last_fault(error).kind
+            if kind not in PASSING or waited == BUSY_ROUNDS:
                 raise
-        await effects.rest(BUSY_SECONDS, summary="money is held by running calls")
+        await effects.rest(BUSY_SECONDS, summary=PASSING[kind])
     raise AssertionError("unreachable: the last round returns or raises")
 
 

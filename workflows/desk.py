@@ -35,6 +35,7 @@ class Desk:
             return self.refuse(str(error), choice=choice)
         if self.over:
             return self.refuse("the build has ended", choice=answer.choice, by=answer.by)
+        self._expire()
         ruling = self._book.receive(answer)
         if ruling.outcome == "refused":
             self._note_refused(answer.choice, answer.by, ruling)
@@ -57,8 +58,7 @@ class Desk:
             self._book.opening(ask)
             await self._recorder.flush(self._effects)
         if not await self._answered(ask, unless):
-            self._book.close(ask.id, "expired")
-            self._book.answers[ask.id] = Answer(choice="expired")
+            self._time_out(ask)
         if ask.id not in self._book.answers:
             return None
         answer = self._book.answers.pop(ask.id)
@@ -83,6 +83,17 @@ class Desk:
     def pending(self) -> list[Ask]:
         """What waits for a person, oldest first."""
         return list(self._book.open.values())
+
+    def _expire(self) -> None:
+        """What came while no worker ran is heard in one step, answers before timers: too late stays too late."""
+        now = workflow.now().timestamp() * 1000
+        for ask in self.pending():
+            if ask.deadline <= now:
+                self._time_out(ask)
+
+    def _time_out(self, ask: Ask) -> None:
+        self._book.close(ask.id, "expired")
+        self._book.answers[ask.id] = Answer(choice="expired")
 
     async def _answered(self, ask: Ask, unless: Callable[[], bool]) -> bool:
         """Whether the wait ended before the deadline."""

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from domain.build.plan import PlannedTask
 from domain.errors import InvalidInput, UnknownName
 from domain.ports.prompts import PromptTemplates
+from domain.review.diff import ShownDiff
 
+TASK = PlannedTask(id="api", title="The API", instructions="do it", files=(), tests=(), depends_on=())
 PLAN = {"spec": "add tags", "tree": ("a.py (3 bytes)",), "readme": "", "problems": ()}
+CHANGE = {"spec": "add tags", "task": TASK, "tree": (), "files": (), "reason": "", "report": "", "change": ""}
+REVIEW = {"spec": "add tags", "tasks": (TASK,), "missing": (), "diff": ShownDiff(text="+tags"), "files": ()}
+PRODUCT: Mapping[str, Mapping[str, object]] = {"plan": PLAN, "change": CHANGE, "review": REVIEW}
 
 
 class PromptTemplatesCompliance:
-    """A subclass gives the fixture ``templates`` with the product's own "plan"."""
+    """A subclass gives the fixture ``templates`` with the product's own "plan", "change" and "review"."""
+
+    @pytest.mark.parametrize("name", sorted(PRODUCT))
+    def test_each_asks_for_its_own_schema_and_shows_the_spec(self, templates: PromptTemplates, name: str) -> None:
+        prompt = templates.render(name, PRODUCT[name])
+        assert [message.role for message in prompt.messages] == ["system", "user"]
+        assert f"`{name.capitalize()}`" in prompt.messages[0].content
+        assert "add tags" in prompt.messages[1].content
+        assert prompt.base == "", "which commit it shows is not the template's to say"
 
     def test_values_reach_the_messages(self, templates: PromptTemplates) -> None:
         assert "add tags" in templates.render("plan", PLAN).messages[-1].content

@@ -33,7 +33,7 @@ class JinjaPrompts:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self._environment.filters["fenced"] = fenced
+        self._environment.filters |= {"fenced": fenced, "line": line}
 
     def render(self, template: str, values: Mapping[str, object]) -> Prompt:
         """Raises UnknownName, or InvalidInput when the template asks for a value that was not given."""
@@ -62,3 +62,8 @@ def fenced(text: str) -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+
+
+def line(text: str) -> str:
+    """``text`` as part of a line of ours: it can neither begin a line of its own nor end a word in backticks."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).replace("`", "'").split())

@@ -4,9 +4,10 @@ from adapters.registry import resolve
 from domain.build.change import Change
 from domain.build.plan import Plan
 from domain.ports.language_model import AnswerSchemas
+from domain.review.findings import Review
 
 SCHEMAS = {"pydantic": "adapters.schemas.pydantic_schemas:PydanticSchemas"}
-ANSWERS: dict[str, type] = {"Change": Change, "Plan": Plan}
+ANSWERS: dict[str, type] = {"Change": Change, "Plan": Plan, "Review": Review}
 
 
 def open_schemas(name: str = "pydantic") -> AnswerSchemas:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from domain.ports.workspace import TreeFile
 
 MAX_LISTED = 2_000
+MAX_NAMED = 20
+_WORD = re.compile(r"[^\s\"'`:,;()<>\[\]|]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,22 @@ def wanted_paths(planned: Iterable[str], tests: Iterable[str], tree: Iterable[Tr
     stems = {PurePosixPath(path).stem for path in named}
     related = [path for path in present if _tested_stem(path) in stems]
     return tuple(dict.fromkeys([*named, *related]))
+
+
+def named_paths(text: str, tree: Iterable[TreeFile]) -> tuple[str, ...]:
+    """The files that a report names as words of their own, in the order of their first mention; at most twenty.
+
+    A conflict, a finding or a failing test is about them, whether the plan knew it or not.
+    """
+    known = {f.path for f in tree if f.kind in ("file", "executable")}
+    words = (word.rstrip(".") for word in _WORD.findall(text))
+    return tuple(dict.fromkeys(word for word in words if word in known))[:MAX_NAMED]
+
+
+def numbered(file: ContextFile) -> ContextFile:
+    """The same with its line numbers, so that a reader can name a line without counting."""
+    lines = file.text.removesuffix("\n").split("\n") if file.text else []
+    return replace(file, text="".join(f"{number:5} | {line}\n" for number, line in enumerate(lines, 1)))
 
 
 def fit(path: str, content: bytes, *, left: int) -> ContextFile:

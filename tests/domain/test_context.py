@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.build.context import MAX_LISTED, fit, listing, wanted_paths
+from domain.build.context import MAX_LISTED, MAX_NAMED, ContextFile, fit, listing, named_paths, numbered, wanted_paths
 from domain.ports.workspace import TreeFile
 
 
@@ -53,3 +53,36 @@ def test_a_long_tree_ends_with_how_many_files_more_there_are() -> None:
     lines = listing(tree(*(f"f{i}" for i in range(MAX_LISTED + 5))))
     assert len(lines) == MAX_LISTED + 1
     assert lines[-1] == "and 5 more files"
+
+
+def test_the_files_that_a_report_names_are_found_whatever_stands_around_them() -> None:
+    files = tree("app/api.py", "app/store.py", "README.md", "api.py", "a")
+    report = 'CONFLICT in README.md.\n- app/store.py, line 3: x\n  File "/work/app/api.py", line 7\n(api.py:9) banana'
+    assert named_paths(report, files) == ("README.md", "app/store.py", "api.py")
+
+
+def test_a_report_that_names_everything_brings_only_the_first_twenty() -> None:
+    paths = [f"f{number}.py" for number in range(MAX_NAMED + 5)]
+    assert named_paths(" ".join(paths * 2), tree(*paths)) == tuple(paths[:MAX_NAMED])
+
+
+@given(st.text(), st.lists(st.text(min_size=1), max_size=5))
+def test_only_files_that_exist_are_named(report: str, paths: list[str]) -> None:
+    assert set(named_paths(report, tree(*paths))) <= set(paths)
+
+
+def test_a_link_that_a_report_names_is_not_shown() -> None:
+    assert named_paths("see link.py", (TreeFile(path="link.py", size=10, kind="symlink"),)) == ()
+
+
+@given(st.text())
+def test_numbered_lines_are_those_of_the_file(text: str) -> None:
+    shown = numbered(ContextFile(path="f", text=text)).text
+    lines = [line.split(" | ", 1) for line in shown.removesuffix("\n").split("\n")] if shown else []
+    assert "\n".join(line for _, line in lines) == text.removesuffix("\n")
+    assert [int(number) for number, _ in lines] == list(range(1, len(lines) + 1))
+
+
+def test_a_file_that_is_left_out_has_no_lines() -> None:
+    file = ContextFile(path="f", text="", left_out="it is not text")
+    assert numbered(file) == file

@@ -21,6 +21,10 @@ with workflow.unsafe.imports_passed_through():
     from domain.money.budget import Budget, Payer
 
 
+REFUSED = ("InvalidChange", "StaleChange")
+"""What costs the attempt: the next one is shown the tree as it is, and why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """How an attempt ended: ``commit`` when it was green, else what the next one is told."""
@@ -59,7 +63,7 @@ class Attempts:
             applied = await self._apply(called, prompt)
         except ActivityError as error:
             fault = last_fault(error)
-            if fault.kind != "InvalidChange":
+            if fault.kind not in REFUSED:
                 raise
             self._recorder.note("change.refused", attempt=self.number, reason=fault.sentence)
             return Attempt(reason=fault.sentence, change=called.value, model=called.model)

@@ -98,7 +98,6 @@ class Merger:
         if not report.green:
             sentence = f"together with what was merged meanwhile the tests are red: {report.reason}"
             return SentBack(why="red", sentence=sentence, report=report.report, change=work.diff)
-        build.state.gates = {"green": True, "reason": report.reason, "ran": report.ran}
         await self._advance(work, Head(commit=rebased.commit, ran=report.ran))
         return None
 
@@ -110,7 +109,8 @@ class Merger:
             )
             await build.effects.run(WORKSPACE, Changes.advance_head, move)
         build.state.head = new
-        build.state.gates = {**build.state.gates, "ran": new.ran}
+        reason = f"{new.ran} tests passed" if new.ran >= 0 else "the test command exited with 0"
+        build.state.gates = {"green": True, "ran": new.ran, "reason": reason}
         build.state.tasks[work.task].commit = new.commit
         if work.model and work.model not in build.state.authors:
             build.state.authors.append(work.model)

@@ -53,12 +53,14 @@ async def review(build: Build) -> str:
 async def _reviewed(build: Build) -> tuple[CalledModel, CheckedReview]:
     admitted, state = build.admitted, build.state
     state.reviews += 1
+    merged = tuple(_merged(build))
     render = RenderReviewInput(
         project=admitted.project,
         base=build.base.commit,
         commit=build.head.commit,
         spec=admitted.spec,
         plan=state.plan,
+        tasks=merged,
     )
     rendered = await build.effects.run(WORKSPACE, Prompts.render_review_prompt, render)
     question = Question(
@@ -74,7 +76,6 @@ async def _reviewed(build: Build) -> tuple[CalledModel, CheckedReview]:
         budget=admitted.budget,
     )
     called = await ask(question, effects=build.effects, recorder=build.recorder)
-    merged = tuple(_merged(build))
     check = CheckReviewInput(review=called.value, tasks=merged, plan=state.plan, diff=rendered.diff)
     return called, await build.effects.run(WORKSPACE, Reviewing.check_review, check)
 
