@@ -6,15 +6,17 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from adapters.models.endpoint import Endpoint
 from adapters.models.engine import engine
-from adapters.models.refusals import as_error
+from adapters.models.prices import listed_quote, taken_pins
+from adapters.models.refusals import as_error, bill_for
 from domain.errors import ProviderRefused, ProviderUnavailable, UnknownName
-from domain.money.usage import Usage
-from domain.ports.language_model import AnswerSchemas, ModelAnswer, ModelRequest
+from domain.money.usage import FREE, NOTHING, Bill, Quote, Usage
+from domain.ports.language_model import AnswerSchemas, ModelAnswer, ModelRequest, with_bill
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 KEY_HEADER = "X-Mendwork-Key"
@@ -32,24 +34,52 @@ class LitellmModel:
     def __init__(self, endpoints: Mapping[str, Endpoint], schemas: AnswerSchemas) -> None:
         self._endpoints = dict(endpoints)
         self._schemas = schemas
+        self._quotes: dict[str, Quote | None] = {}
+
+    async def quote(self, model: str) -> Quote | None:
+        """See LanguageModel. A configured price wins; litellm's table is asked once."""
+        endpoint = self._endpoint(model)
+        if endpoint.price is not None:
+            return Quote(price=endpoint.price, source="mendwork.toml")
+        if model not in self._quotes:
+            litellm = (await engine()).litellm
+            self._quotes[model] = await asyncio.to_thread(listed_quote, litellm, endpoint.model)
+        return self._quotes[model]
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """See LanguageModel."""
-        endpoint = self._endpoints.get(request.model)
-        if endpoint is None:
-            raise UnknownName.among("model", request.model, self._endpoints)
+        endpoint = self._endpoint(request.model)
         asked = _asked(request, endpoint, self._schemas.schema(request.schema_name))
         litellm_engine = await engine()
+        pinned = _pinned(litellm_engine.litellm, request, endpoint)
         try:
-            response = await litellm_engine.run(_call(litellm_engine.litellm, asked, seconds=request.timeout_seconds))
+            response = await litellm_engine.run(
+                _call(litellm_engine.litellm, asked | pinned, seconds=request.timeout_seconds)
+            )
         except TimeoutError:
             raise ProviderUnavailable(
                 f"model {endpoint.name}: no answer within {request.timeout_seconds:g} s"
             ) from None
         except Exception as failure:
             # Without its cause: that one holds the request, with prompts and keys.
-            raise as_error(failure, endpoint) from None
-        return _answer(litellm_engine.litellm, response, endpoint)
+            error, bill = as_error(failure, endpoint), bill_for(failure, endpoint)
+            raise (error if bill is None else with_bill(error, bill)) from None
+        usage = _usage(litellm_engine.litellm, response, endpoint, await self.quote(request.model))
+        return replace(_answer(response, endpoint, usage), pinned=pinned)
+
+    def _endpoint(self, model: str) -> Endpoint:
+        if model not in self._endpoints:
+            raise with_bill(UnknownName.among("model", model, self._endpoints), FREE)
+        return self._endpoints[model]
+
+
+def _pinned(litellm: Any, request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
+    """What makes the answer repeatable, as far as this model takes it."""
+    wanted = {"temperature": 0, "seed": request.key.seed}
+    try:
+        return taken_pins(litellm, endpoint.model, base_url=endpoint.base_url, wanted=wanted)
+    except Exception as failure:
+        raise with_bill(as_error(failure, endpoint), FREE) from None
 
 
 async def _call(litellm: Any, asked: Mapping[str, Any], *, seconds: float) -> Any:
@@ -77,30 +107,34 @@ def _asked(request: ModelRequest, endpoint: Endpoint, schema: Mapping[str, Any])
     return asked
 
 
-def _answer(litellm: Any, response: Any, endpoint: Endpoint) -> ModelAnswer:
-    """Raises ProviderUnavailable for an answer without text, ProviderRefused when the model declined."""
+def _answer(response: Any, endpoint: Endpoint, usage: Usage) -> ModelAnswer:
+    """Raises ProviderUnavailable for an answer without text, ProviderRefused when the model declined; both billed."""
     choice = response.choices[0] if response.choices else None
     reason = getattr(choice, "finish_reason", None)
     message = getattr(choice, "message", None)
     text = getattr(message, "content", None) or ""
     declined = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
     if reason == "content_filter" or (declined and not text):
-        raise ProviderRefused(f"model {endpoint.name}: it declined to answer; reword the spec or name another model")
+        refused = f"model {endpoint.name}: it declined to answer; reword the spec or name another model"
+        raise with_bill(ProviderRefused(refused), Bill(usage=usage))
     if not text.strip() and reason != "length":
-        raise ProviderUnavailable(f"model {endpoint.name}: the answer is empty")
+        raise with_bill(ProviderUnavailable(f"model {endpoint.name}: the answer is empty"), Bill(usage=usage))
     whole = text.encode("utf-8", "surrogatepass")
     return ModelAnswer(
         text=whole[:MAX_ANSWER_BYTES].decode("utf-8", "replace"),
-        usage=_usage(litellm, response, endpoint),
+        usage=usage,
         cut=reason == "length" or len(whole) > MAX_ANSWER_BYTES,
     )
 
 
-def _usage(litellm: Any, response: Any, endpoint: Endpoint) -> Usage:
+def _usage(litellm: Any, response: Any, endpoint: Endpoint, quote: Quote | None) -> Usage:
+    """What the provider counted. Its cost is unknown without a price, and where a paid one counted nothing."""
     counted = getattr(response, "usage", None)
     tokens_in = max(0, int(getattr(counted, "prompt_tokens", 0) or 0))
     tokens_out = max(0, int(getattr(counted, "completion_tokens", 0) or 0))
-    if not tokens_in + tokens_out:
+    if quote is not None and quote.price == NOTHING:
+        cost: int | None = 0
+    elif quote is None or not tokens_in + tokens_out:
         cost = None
     elif endpoint.price is not None:
         cost = endpoint.price.cost(input_tokens=tokens_in, output_tokens=tokens_out)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from adapters.models.endpoint import Endpoint
 from domain.errors import MendworkError, ProviderRefused, ProviderUnavailable, RateLimited
+from domain.money.usage import FREE, Bill
 
 MAX_SENTENCE = 290
 MAX_WAIT_SECONDS = 120.0
@@ -21,6 +22,8 @@ _ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\b:?\s*-?\s*)+")
 _NO_KEY = re.compile(r"(?i)\bmissing (?:credentials|\w{0,20} ?api[ _-]?key)|\bapi_key \S{0,20} ?\S{0,20} ?must be set")
 _TRY_AGAIN = frozenset({408, 409, 425})
+_MAY_GO_ON = frozenset({408, 504, 524})
+_LOCAL = frozenset({"UnsupportedParamsError"})
 _ADVICE_BY_CLASS = {
     "ContextWindowExceededError": "the prompt is too long for it; make the task smaller or name a larger model",
     "ContentPolicyViolationError": "its content filter refused the prompt; reword the spec or name another model",
@@ -45,6 +48,19 @@ def as_error(failure: Exception, endpoint: Endpoint, *, now: datetime | None = N
     return ProviderRefused(_sentence(failure, endpoint, advice=_advice(failure, status, endpoint)))
 
 
+def bill_for(failure: Exception, endpoint: Endpoint) -> Bill | None:
+    """FREE when the provider answered with an error, or was never reached; None when it may have worked and billed.
+
+    Told by what lies under litellm's exception, which gives broken connections a made-up status. A timeout on the way
+    (408, 504, 524) is no word of the one who reckons; a key that is not accepted is never billed.
+    """
+    status = getattr(failure, "status_code", None)
+    kinds = {kind.__name__ for cause in _causes(failure) for kind in type(cause).__mro__}
+    refused = "HTTPStatusError" in kinds and status not in _MAY_GO_ON
+    never_sent = bool(kinds & {"ConnectError", "ConnectTimeout", *_LOCAL}) or _lacks_key(failure, endpoint)
+    return FREE if refused or never_sent or status in (401, 403) else None
+
+
 def retry_after(value: str, *, now: datetime) -> float | None:
     """The header's seconds or HTTP date as a wait of at most 120 s; None when it says nothing usable."""
     try:
@@ -63,6 +79,15 @@ def plain_line(text: str, endpoint: Endpoint) -> str:
         line = line.replace(secret, "[key]")
     line = _SECRET.sub(lambda match: (match[1] or "") + "[key]", line)
     return "".join(c for c in _PREFIX.sub("", _ESCAPE_CODE.sub("", line)[:1000]).strip() if c.isprintable())
+
+
+def _causes(failure: BaseException | None) -> Iterator[BaseException]:
+    """The failure and what it came from, oldest last."""
+    seen: set[int] = set()
+    while failure is not None and id(failure) not in seen:
+        seen.add(id(failure))
+        yield failure
+        failure = failure.__cause__ or failure.__context__
 
 
 def _seconds_until(value: str, now: datetime) -> float:

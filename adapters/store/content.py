@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from domain.errors import InvalidInput, KeyConflict
+from domain.errors import Busy, InvalidInput, KeyConflict
+from domain.money.reserving import WAIT_SECONDS
 from domain.ports.store import Event
 
 
@@ -48,3 +49,8 @@ def check_outcome(key: str, *, before: str | None, after: str) -> bool:
     if before in ("final", "undone") and before != after:
         raise KeyConflict(f"undo record {key} is {before} already")
     return before != after
+
+
+def no_place(project: str, limit: int) -> Busy:
+    """That a project's places are taken, in the same words whatever keeps them."""
+    return Busy(f"all {limit} places for tasks of project {project} are taken", retry_after=WAIT_SECONDS)

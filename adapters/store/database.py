@@ -51,9 +51,13 @@ class Database:
     async def _write(self, lock: str, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         with translated(self.name):
             async with self._engine.begin() as connection:
-                if not self._sqlite:
-                    await connection.execute(_ADVISORY_LOCK, {"lock": f"mendwork {lock}"})
+                await self.lock(connection, lock)
                 return await work(connection)
+
+    async def lock(self, connection: AsyncConnection, name: str) -> None:
+        """Take another lock for the rest of a transaction of ``write``; always after those that others take first."""
+        if not self._sqlite:
+            await connection.execute(_ADVISORY_LOCK, {"lock": f"mendwork {name}"})
 
     def insert(self, table: Any) -> Any:
         """The dialect's INSERT, which has ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Row, Update, select, tuple_, update
+from sqlalchemy import Row, Update, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.store.content import canonical, event_digest, event_key
@@ -15,8 +15,9 @@ from adapters.store.database import Database
 from adapters.store.tables import builds
 from adapters.store.tables import events as log
 from domain.build.view import ROW_KINDS, fold_row
-from domain.errors import EventConflict, EventUnreadable
+from domain.errors import EventConflict, EventUnreadable, InvalidInput
 from domain.ports.store import Event
+from domain.trace.rebuilding import Key, Rebuilt, compare
 
 KEY = (log.c.first_run, log.c.run, log.c.sequence)
 LOOKUP = 500  # keys a statement: databases limit its parameters
@@ -54,6 +55,24 @@ class SqlEventLog:
             raise EventUnreadable(f"event {damaged} of build {build} is damaged: its content does not have its digest")
         return [(row.position, event) for row, event in zip(rows, found, strict=True)]
 
+    async def rebuild(self, build: str, events: Sequence[Event], *, dry_run: bool = False) -> Rebuilt:
+        given = _of_one_build(build, events)
+
+        async def work(connection: AsyncConnection) -> Rebuilt:
+            stored = await _stored(connection, build, list(given))
+            digests = {key: row["digest"] for key, row in given.items()}
+            found = compare(digests, {key: digest for key, (_, digest) in stored.items()})
+            if not dry_run:
+                await _remove(connection, [stored[key][0] for key in (*found.mended, *found.dropped)])
+                missing = [given[key] for key in given if key in {*found.added, *found.mended}]
+                if missing:
+                    await self._insert(connection, missing)
+                await connection.execute(delete(builds).where(builds.c.build == build))
+                await self._refold(connection, build)
+            return found
+
+        return await self._database.write("events", work)
+
     async def _insert(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> set[tuple[str, str, int]]:
         statement = self._database.insert(log).on_conflict_do_nothing(index_elements=KEY).returning(*KEY)
         return {(row[0], row[1], row[2]) for row in await connection.execute(statement, rows)}
@@ -85,6 +104,39 @@ async def _compare(connection: AsyncConnection, rows: list[dict[str, Any]]) -> N
             key = (row["first_run"], row["run"], row["sequence"])
             if stored.get(key) != row["digest"]:
                 raise EventConflict(f"event {'/'.join(map(str, key))} is in the log with another content")
+
+
+def _of_one_build(build: str, events: Sequence[Event]) -> dict[Key, dict[str, Any]]:
+    """Rows by key, in the order in which things happened. Raises InvalidInput, EventConflict."""
+    rows: dict[Key, dict[str, Any]] = {}
+    for event in sorted(events, key=lambda e: (e.at, e.run, e.sequence)):
+        row = _as_row(event)
+        if event.build != build:
+            raise InvalidInput(f"event {event.key} is of build {event.build}, not of {build}")
+        if rows.setdefault(event_key(event), row) != row:
+            raise EventConflict(f"event {event.key} is told with two contents")
+    return rows
+
+
+async def _stored(connection: AsyncConnection, build: str, keys: list[Key]) -> dict[Key, tuple[int, str]]:
+    """Position and digest by key, of the build's rows and of those that have one of ``keys``; damaged ones have ""."""
+    found = list((await connection.execute(select(log).where(log.c.build == build))).all())
+    for start in range(0, len(keys), LOOKUP):
+        part = tuple_(*KEY).in_(keys[start : start + LOOKUP])
+        found += (await connection.execute(select(log).where(part, log.c.build != build))).all()
+    stored = {}
+    for row in found:
+        event = _as_event(row)
+        if event is not None and event.build != build:
+            raise EventConflict(f"event {event.key} is in the log as one of build {event.build}")
+        stored[row.first_run, row.run, row.sequence] = (row.position, row.digest if event is not None else "")
+    return stored
+
+
+async def _remove(connection: AsyncConnection, positions: list[int]) -> None:
+    for start in range(0, len(positions), LOOKUP):
+        part = positions[start : start + LOOKUP]
+        await connection.execute(delete(log).where(log.c.position.in_(part)))
 
 
 def _as_row(event: Event) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Self
 
 from adapters.store.content import canonical, check_outcome, event_digest, event_key, plain
+from adapters.store.money.memory import MemoryCalls
+from adapters.store.money.memory_ledger import MemoryLedger, MemoryPlaces
 from domain.build.view import fold_row
-from domain.errors import EventConflict, KeyConflict, Overtaken
-from domain.ports.language_model import CallKey
-from domain.ports.store import BuildRow, CallTry, Event, RecordedCall, UndoRecord
+from domain.errors import EventConflict, InvalidInput, KeyConflict
+from domain.ports.store import BuildRow, Event, UndoRecord
+from domain.trace.rebuilding import Rebuilt, compare
 
 
 class MemoryEventLog:
@@ -39,64 +41,27 @@ class MemoryEventLog:
     async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
         return [(at, e) for at, e in enumerate(self._log.values(), 1) if e.build == build and at > after]
 
-
-class MemoryCalls:
-    """``domain.ports.store.Calls``."""
-
-    def __init__(self) -> None:
-        self._tries: dict[tuple[str, int], CallTry] = {}
-        self._requests: dict[tuple[str, int], str] = {}
-        self._answers: dict[str, tuple[int, RecordedCall]] = {}
-
-    async def find(self, key: CallKey, *, request: str) -> RecordedCall | None:
-        if str(key) not in self._answers:
-            return None
-        _, answer = self._answers[str(key)]
-        if answer.request != request:
-            raise KeyConflict(f"call {key} has answered another request")
-        return answer
-
-    async def begin(self, key: CallKey, *, build: str, request: str, model: str) -> int:
-        if str(key) in self._answers:
-            raise Overtaken(f"call {key} was answered meanwhile")
-        earlier = [(place, call) for place, call in self._tries.items() if call.key == str(key)]
-        for place, call in earlier:
-            if call.state == "running":
-                self._tries[place] = replace(call, state="unknown")
-        number = len(earlier) + 1
-        begun = CallTry(key=str(key), build=build, number=number, model=model, state="running", fault="", usage=None)
-        self._tries[str(key), number] = begun
-        self._requests[str(key), number] = request
-        return number
-
-    async def end(self, key: CallKey, number: int, *, outcome: RecordedCall | str) -> None:
-        place = (str(key), number)
-        if place not in self._tries:
-            raise KeyConflict(f"call {key} has no try {number}")
-        if isinstance(outcome, RecordedCall) and outcome.request != self._requests[place]:
-            raise KeyConflict(f"call {key}, try {number}, answers another request than it began")
-        before, after = self._tries[place], self._ended(place, outcome)
-        answer = self._answers.get(str(key), (0, outcome))
-        changed = before != after or (after.state == "answered" and answer[1] != outcome)
-        if before.state not in ("running", "unknown") and changed:
-            raise KeyConflict(f"call {key}, try {number}, has ended otherwise")
-        self._tries[place] = after
-        if after.state == "answered" and isinstance(outcome, RecordedCall):
-            self._answers[str(key)] = (number, outcome)
-        if after.fault == Overtaken.__name__:
-            raise Overtaken(f"call {key} was answered by another try before try {number}")
-
-    async def tries(self, build: str) -> Sequence[CallTry]:
-        return [call for call in self._tries.values() if call.build == build]
-
-    def _ended(self, place: tuple[str, int], outcome: RecordedCall | str) -> CallTry:
-        call = self._tries[place]
-        if isinstance(outcome, str):
-            return replace(call, state="failed", fault=outcome)
-        ended = replace(call, model=outcome.model, usage=outcome.usage)
-        if self._answers.get(call.key, place[1:])[0] != call.number:
-            return replace(ended, state="failed", fault=Overtaken.__name__)
-        return replace(ended, state="answered", fault="")
+    async def rebuild(self, build: str, events: Sequence[Event], *, dry_run: bool = False) -> Rebuilt:
+        given: dict[tuple[str, str, int], Event] = {}
+        for event in events:
+            if event.build != build:
+                raise InvalidInput(f"event {event.key} is of build {event.build}, not of {build}")
+            if _content(given.setdefault(event_key(event), event)) != _content(event):
+                raise EventConflict(f"event {event.key} is told with two contents")
+        for key in given.keys() & self._log.keys():
+            if self._log[key].build != build:
+                raise EventConflict(f"event {given[key].key} is in the log as one of build {self._log[key].build}")
+        stored = {key: _content(event) for key, event in self._log.items() if event.build == build}
+        found = compare({key: _content(event) for key, event in given.items()}, stored)
+        if not dry_run:
+            for key in found.mended:
+                del self._log[key]
+            await self.append([given[key] for key in (*found.mended, *found.added)])
+            row = fold_row(event for event in self._log.values() if event.build == build and not event.task)
+            self._rows.pop(build, None)
+            if row is not None:
+                self._rows[build] = row
+        return found
 
 
 class MemoryUndoLog:
@@ -140,7 +105,7 @@ class MemoryBuilds:
 
 
 class MemoryStore:
-    """The four ports on dictionaries."""
+    """The six ports on dictionaries."""
 
     def __init__(self) -> None:
         rows: dict[str, BuildRow] = {}
@@ -148,6 +113,8 @@ class MemoryStore:
         self.calls = MemoryCalls()
         self.undo = MemoryUndoLog()
         self.builds = MemoryBuilds(rows)
+        self.ledger = MemoryLedger(self.calls)
+        self.places = MemoryPlaces()
 
     async def __aenter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, text
 from adapters.store.database import Database
 from domain.errors import InvalidInput
 
-HEAD = "0001"
+HEAD = "0002"
 
 
 async def upgrade(database: Database) -> None:

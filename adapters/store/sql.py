@@ -9,10 +9,12 @@ from typing import Self
 from sqlalchemy import URL, exc, make_url
 
 from adapters.store.builds import SqlBuilds
-from adapters.store.calls import SqlCalls
 from adapters.store.database import Database
 from adapters.store.events import SqlEventLog
 from adapters.store.migrate import upgrade
+from adapters.store.money.calls import SqlCalls
+from adapters.store.money.ledger import SqlLedger
+from adapters.store.money.places import SqlPlaces
 from adapters.store.sqlite_file import prepare
 from adapters.store.undo import SqlUndoLog
 from domain.errors import InvalidInput
@@ -21,7 +23,7 @@ DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 
 
 class SqlStore:
-    """The four ports on one database."""
+    """The six ports on one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -29,6 +31,8 @@ class SqlStore:
         self.calls = SqlCalls(database)
         self.undo = SqlUndoLog(database)
         self.builds = SqlBuilds(database)
+        self.ledger = SqlLedger(database)
+        self.places = SqlPlaces(database)
 
     async def __aenter__(self) -> Self:
         return self

@@ -14,6 +14,7 @@ metadata = MetaData(
 
 ANSWERED = text("state = 'answered'")
 OPEN = text("outcome = ''")
+UNSETTLED = text("money <> 'settled'")
 POSITION = BigInteger().with_variant(Integer, "sqlite")
 
 builds = Table(
@@ -74,10 +75,64 @@ calls = Table(
     Column("input_tokens", BigInteger),
     Column("output_tokens", BigInteger),
     Column("cost_micros", BigInteger),
+    Column("project", Text, nullable=False, server_default=""),
+    Column("task", Text, nullable=False, server_default=""),
+    Column("user_name", Text, nullable=False, server_default=""),
+    Column("phase", Text, nullable=False, server_default=""),
+    Column("role", Text, nullable=False, server_default=""),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("at", BigInteger, nullable=False, server_default="0"),
+    Column("day", Text, nullable=False, server_default=""),
+    Column("bound", BigInteger),
+    Column("money", Text, nullable=False, server_default="settled"),
+    Column("settled", BigInteger, nullable=False, server_default="0"),
+    Column("price", Integer, nullable=False, server_default="0"),
+    Column("limits", Text, nullable=False, server_default="{}"),
+    Column("pinned", Text, nullable=False, server_default="{}"),
+    Column("warnings", Text, nullable=False, server_default="[]"),
     UniqueConstraint("key", "number"),
     Index("ix_calls_build_position", "build", "position"),
+    Index("ix_calls_project_position", "project", "position"),
+    Index("ix_calls_unsettled", "at", sqlite_where=UNSETTLED, postgresql_where=UNSETTLED),
     Index("uq_calls_answered", "key", unique=True, sqlite_where=ANSWERED, postgresql_where=ANSWERED),
     sqlite_autoincrement=True,
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("settled", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False),
+    Column("unknown", BigInteger, nullable=False),
+    Column("written_off", BigInteger, nullable=False),
+    Column("calls", BigInteger, nullable=False),
+)
+
+warned = Table(
+    "warned",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("limit_micros", BigInteger, primary_key=True, autoincrement=False),
+)
+
+prices = Table(
+    "prices",
+    metadata,
+    Column("model", Text, primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("input_micros", BigInteger, nullable=False),
+    Column("output_micros", BigInteger, nullable=False),
+    Column("source", Text, nullable=False),
+)
+
+places = Table(
+    "places",
+    metadata,
+    Column("project", Text, primary_key=True),
+    Column("holder", Text, primary_key=True),
+    Column("build", Text, nullable=False),
+    Index("ix_places_build", "build"),
 )
 
 undo = Table(

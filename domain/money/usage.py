@@ -27,6 +27,28 @@ class Price:
         return -(-total // 1_000_000)
 
 
+NOTHING = Price(input_micros_per_million=0, output_micros_per_million=0)
+"""The price of a model that is free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """What a model's tokens cost at most, and who says so: a file, or a library with its version."""
+
+    price: Price
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What a call that ended was billed as: ``usage``, or None when nothing was billed."""
+
+    usage: Usage | None = None
+
+
+FREE = Bill()
+
+
 def dollars(micros: int) -> str:
     """``1234567`` as ``$1.2346``, for people."""
     return f"${micros / 1_000_000:.4f}"

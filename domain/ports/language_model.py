@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
-from domain.money.usage import Usage
+from domain.errors import MendworkError
+from domain.money.usage import Bill, Quote, Usage
+
+Error = TypeVar("Error", bound=MendworkError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,11 @@ class CallKey:
 
     def __str__(self) -> str:
         return f"{self.saga}/{self.step}/{self.attempt}/{self.turn}"
+
+    @property
+    def seed(self) -> int:
+        """What a model's sampling starts from: the same for every try of this call, 31 bits."""
+        return int.from_bytes(hashlib.sha256(str(self).encode("utf-8", "surrogatepass")).digest()[:4]) >> 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +60,40 @@ class ModelAnswer:
     """``text`` is the model's raw answer, at most 4 MiB; ``usage`` is what the provider says it took.
 
     ``cut`` is true when the provider or we stopped before its end: such a text is never executed, see ``decode``.
+    ``pinned`` is what was sent to make the answer repeatable ("temperature", "seed"), as far as the model takes it.
     """
 
     text: str
     usage: Usage
     cut: bool = False
+    pinned: Mapping[str, Any] = field(default_factory=dict)
+
+
+def with_bill(error: Error, bill: Bill) -> Error:
+    """``error``, which now says what the failed call cost."""
+    error.__dict__["bill"] = bill
+    return error
+
+
+def bill_of(error: BaseException) -> Bill | None:
+    """None when nobody knows whether the provider billed the call: it has to be taken for billed."""
+    bill = error.__dict__.get("bill")
+    return bill if isinstance(bill, Bill) else None
 
 
 class LanguageModel(Protocol):
     """Makes exactly one provider call per ``complete``; the caller owns retry, fallback and idempotency."""
 
+    async def quote(self, model: str) -> Quote | None:
+        """The most that the model's tokens cost, or None where nobody knows. Makes no call. Raises UnknownName."""
+        ...
+
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """Raises RateLimited, ProviderUnavailable (try again), ProviderRefused, TooLarge, UnknownName (never will)."""
+        """Raises RateLimited, ProviderUnavailable (try again), ProviderRefused, TooLarge, UnknownName (never will).
+
+        An error carries its Bill (see ``bill_of``) when it is certain what the call cost: nothing, as the provider
+        answered with an error status or was never reached, or the usage of an answer that is of no use.
+        """
         ...
 
 

@@ -1,4 +1,5 @@
-"""The relational store: event log, model calls, undo records, build numbers. All methods are safe across processes."""
+"""The relational store: event log, model calls, undo records, build numbers; the ledger and the places have a file of
+their own. All methods are safe across processes."""
 
 from __future__ import annotations
 
@@ -6,8 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from domain.money.usage import Usage
+from domain.money.budget import Budget, Payer
+from domain.money.charge import Charge
+from domain.money.usage import Bill, Quote, Usage
 from domain.ports.language_model import CallKey
+from domain.ports.ledger import Ledger, Places
+from domain.trace.rebuilding import Rebuilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +57,40 @@ class EventLog(Protocol):
         """
         ...
 
+    async def rebuild(self, build: str, events: Sequence[Event], *, dry_run: bool = False) -> Rebuilt:
+        """Make the build's rows what ``events`` say, in one transaction, and fold its row anew without its mark.
+
+        Whole rows that no event explains stay: see Rebuilt. With ``dry_run`` nothing changes. Raises InvalidInput when
+        an event is of another build, EventConflict when two tell different things under one key, or when its key is a
+        whole row of another build; StoreUnavailable, ResourceShort.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunCall:
+    """A try that is about to be made. ``request`` is the digest of what is asked, ``at`` its start in ms since 1970.
+
+    ``bound`` is the most that it can cost in micro-dollars: it is held on the payer's accounts, within ``budget``. It
+    is None, like ``quote``, where no price is known: nothing can be held then.
+    """
+
+    request: str
+    model: str
+    payer: Payer
+    at: int
+    budget: Budget
+    bound: int | None = None
+    quote: Quote | None = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
     """A model call that ended. ``answer`` is the digest of the raw text, ``value`` of its canonical JSON ("" when it
-    does not decode; then ``problems`` says why)."""
+    does not decode; then ``problems`` says why). ``pinned`` is what was pinned of the model's sampling.
+
+    The last two are the store's own: the ``bound`` that was held, and ``warnings``, sentences about limits in sight.
+    """
 
     request: str
     model: str
@@ -64,12 +98,31 @@ class RecordedCall:
     value: str
     problems: tuple[str, ...]
     usage: Usage
+    pinned: Mapping[str, Any] = field(default_factory=dict)
+    bound: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def bill(self) -> Bill:
+        """An answer is always billed."""
+        return Bill(usage=self.usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCall:
+    """A try without an answer. ``fault`` is the error's class name, ``bill`` what it cost; None when nobody knows."""
+
+    fault: str
+    bill: Bill | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTry:
     """One try of a call, for people and sums. ``state`` is "running", "answered", "failed" or "unknown" (its worker
-    died: the provider may have billed it). ``fault`` is the error's class name, or ""."""
+    died, or the answer was lost in flight: the provider may have billed it). ``fault`` is the error's class name.
+
+    ``charge`` is what it counts for on its payer's accounts, ``price`` the version of its model's price (0: none).
+    """
 
     key: str
     build: str
@@ -78,27 +131,39 @@ class CallTry:
     state: str
     fault: str
     usage: Usage | None
+    payer: Payer
+    attempt: int
+    at: int
+    charge: Charge
+    price: int = 0
+    pinned: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Calls(Protocol):
-    """What was asked of models, by logical attempt; money is counted here."""
+    """What was asked of models, by logical attempt. A call's row and the accounts that it is counted on change
+    together, in one transaction."""
 
     async def find(self, key: CallKey, *, request: str) -> RecordedCall | None:
         """The recorded answer of this logical attempt. Raises KeyConflict when it answered another request digest."""
         ...
 
-    async def begin(self, key: CallKey, *, build: str, request: str, model: str) -> int:
-        """Record that a try starts and return its number from 1. Earlier tries that never ended become "unknown".
+    async def begin(self, key: CallKey, call: BegunCall) -> int:
+        """Record that a try starts, hold its bound, and return its number from 1. Earlier tries that never ended become
+        "unknown", and what they held with them.
 
-        Raises Overtaken when the key was answered meanwhile: ``find`` has the answer.
+        Raises Overtaken when the key was answered meanwhile: ``find`` has the answer. Raises BudgetExhausted when a
+        limit does not leave room for the bound, Busy when only running calls are in the way; nothing is held then.
         """
         ...
 
-    async def end(self, key: CallKey, number: int, *, outcome: RecordedCall | str) -> None:
-        """Record a try's end: its answer, or the class name of its fault. Repeating the same end changes nothing.
+    async def end(self, key: CallKey, number: int, *, outcome: RecordedCall | FailedCall) -> tuple[str, ...]:
+        """Record a try's end and settle what it cost. Repeating the same end changes nothing. Returns the warnings: a
+        sentence for each account that has come to 80 % of its limit, once for each account and limit.
 
-        A try that became "unknown" may still end. Raises Overtaken when another try answered first (this one's usage is
-        kept, its answer is not), KeyConflict when there is no such try, it ended otherwise, or began another request.
+        An answer whose cost the provider did not tell stays counted as unknown, and so does a failed call without a
+        bill. A try that became "unknown" may still end. Raises Overtaken when another try answered first (this one's
+        usage is kept, its answer is not), KeyConflict when there is no such try, it ended otherwise, or began another
+        request.
         """
         ...
 
@@ -171,7 +236,7 @@ class Builds(Protocol):
 
 
 class Store(Protocol):
-    """One database behind the four ports. Close it, or its threads keep the process alive."""
+    """One database behind the six ports. Close it, or its threads keep the process alive."""
 
     @property
     def events(self) -> EventLog: ...
@@ -184,6 +249,12 @@ class Store(Protocol):
 
     @property
     def builds(self) -> Builds: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def places(self) -> Places: ...
 
     async def __aenter__(self) -> Self: ...
 

@@ -33,8 +33,15 @@ def model_at(url: str, **settings: Any) -> LanguageModel:
 
 @pytest.fixture(scope="session", autouse=True)
 def loaded_litellm() -> None:
-    """Its import takes seconds: once, and outside of every test's own time."""
-    asyncio.run(engine())
+    """Its import takes seconds: once, and outside of every test's own time. What it builds at its first call warns,
+    and the filters that it sets itself hold for this test alone: so that call is made here, to nobody."""
+    asyncio.run(_first_call())
+
+
+async def _first_call() -> None:
+    await engine()
+    with pytest.raises(MendworkError):
+        await model_at("http://127.0.0.1:1/v1").complete(plan_request("m"))
 
 
 def completion(text: str | None = '{"summary":"","tasks":[]}', **changes: Any) -> dict[str, Any]:

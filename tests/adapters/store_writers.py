@@ -8,6 +8,7 @@ import signal
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import alembic.command  # noqa: F401 - imported once for all processes, a second
 from sqlalchemy import insert, make_url
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from adapters.compliance.calls import CALL, PAYER, REFUSED
 from adapters.compliance.store import event, whole_build
 from adapters.store import open_store
 from adapters.store.database import Database
@@ -59,8 +61,9 @@ def work_as_a_saga(url: str, name: str, count: int) -> None:
     async def work(store: Store) -> None:
         for number in range(1, count + 1):
             key = CallKey(saga=f"build-{name}-1", step="change", attempt=number)
-            call = await store.calls.begin(key, build=f"build-{name}-1", request="r1", model="fast")
-            await store.calls.end(key, call, outcome="RateLimited")
+            payer = replace(PAYER, build=f"build-{name}-1")
+            call = await store.calls.begin(key, replace(CALL, payer=payer))
+            await store.calls.end(key, call, outcome=REFUSED)
             undo = UndoRecord(key=str(key), build=f"build-{name}-1", action="forget", data={})
             await store.undo.register(undo)
             await store.undo.close(undo.key, outcome="final")

@@ -119,6 +119,14 @@ def test_usage_may_be_scripted(tmp_path: Path, bill: Path) -> None:
     assert [(line.input_tokens, line.output_tokens) for line in read_bill(bill)] == [(7, 9)]
 
 
+@pytest.mark.parametrize(("limit", "billed"), [(3, 3), (10_000, 9), (None, 9), ("x", 9)])
+def test_no_more_output_is_billed_than_was_allowed(url: str, bill: Path, limit: Any, billed: int) -> None:
+    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": limit}
+    got = raw(url, "POST", "/chat/completions", json.dumps(body).encode(), {"X-Mendwork-Key": "b/change/1/1"})
+    assert json.loads(got.body)["usage"]["completion_tokens"] == read_bill(bill)[0].output_tokens == billed
+    assert json.loads(got.text) == ANSWER, "the text is as scripted, whatever a token is"
+
+
 def test_what_is_not_scripted_is_a_404_that_lists_what_is(url: str, bill: Path) -> None:
     got = post(url, role="Poem", key="b-task-api/poem/3/2")
     assert got.status == 404

@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 
 from adapters.compliance.calls import CallsCompliance
+from adapters.compliance.money.ledger import LedgerCompliance
+from adapters.compliance.money.places import PlacesCompliance
+from adapters.compliance.money.sums import SumsCompliance
 from adapters.compliance.store import BuildsCompliance, EventLogCompliance, UndoCompliance
 from adapters.store import open_store
 from domain.ports.store import Store
 
 
-class StoreCompliance(EventLogCompliance, BuildsCompliance, CallsCompliance, UndoCompliance):
-    """All four ports on one store."""
+class MoneyCompliance(LedgerCompliance, SumsCompliance, PlacesCompliance):
+    """What is counted beside the calls."""
+
+
+class StoreCompliance(EventLogCompliance, BuildsCompliance, CallsCompliance, UndoCompliance, MoneyCompliance):
+    """All six ports on one store."""
 
 
 class TestMemory(StoreCompliance):

@@ -17,7 +17,10 @@ class BadCall(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """``key`` is the whole logical attempt, ``tasks`` what its saga may name as task, ``input_tokens`` the prompt's."""
+    """``key`` is the whole logical attempt, ``tasks`` what its saga may name as task, ``input_tokens`` the prompt's.
+
+    ``max_tokens`` is the most output that may be billed, None where the request names no limit.
+    """
 
     key: str
     role: str
@@ -26,6 +29,7 @@ class Call:
     turn: int
     model: str
     input_tokens: int
+    max_tokens: int | None = None
 
 
 def read_call(body: bytes, key: str) -> Call:
@@ -33,7 +37,7 @@ def read_call(body: bytes, key: str) -> Call:
     try:
         request = json.loads(body)
         contents = [str(message["content"]) for message in request["messages"]]
-        model = str(request["model"])
+        model, most = str(request["model"]), request.get("max_completion_tokens", request.get("max_tokens"))
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise BadCall("the request is no chat completion") from error
     if request.get("stream"):
@@ -47,6 +51,7 @@ def read_call(body: bytes, key: str) -> Call:
         turn=turn,
         model=model,
         input_tokens=sum(map(len, contents)) // 4,
+        max_tokens=most if isinstance(most, int) else None,
     )
 
 

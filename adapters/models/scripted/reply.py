@@ -32,7 +32,7 @@ def scripted_reply(call: Call, entry: Entry, text: str, fault: Fault | None) -> 
     if fault and kind in _UNBILLED:
         return _error_reply(call, fault)
     content = _DAMAGES.get(kind, str)(text)
-    tokens = (call.input_tokens, len(content) // 4)
+    tokens = (call.input_tokens, min(len(content) // 4, call.max_tokens or HUGE_CHARACTERS))
     if entry.usage:
         tokens = (entry.usage.input_tokens, entry.usage.output_tokens)
     return Reply(

@@ -132,6 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Sockets(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # fifty callers at once are served, not told to knock again in a second
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no error of ours."""

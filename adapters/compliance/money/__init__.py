@@ -1,0 +1,1 @@
+"""What every ledger, and every keeper of places, must do."""
