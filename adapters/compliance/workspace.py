@@ -20,7 +20,7 @@ from domain.ports.workspace import Landing, Mirrors, Sources, TreeFile, Workspac
 
 
 class WorkspacePorts(Protocol):
-    """The four ports of one adapter."""
+    """The ports of one adapter."""
 
     @property
     def mirrors(self) -> Mirrors: ...

@@ -1,4 +1,4 @@
-"""The four workspace ports on one folder of ours."""
+"""The workspace ports on one folder of ours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from adapters.git.failures import system_refusal
 from adapters.git.landing import GitLanding
+from adapters.git.merges import GitMerges
 from adapters.git.mirrors import GitMirrors
 from adapters.git.run import SETTINGS
 from adapters.git.sources import GitSources
@@ -22,6 +23,7 @@ class GitPorts:
     mirrors: GitMirrors
     sources: GitSources
     workspaces: GitWorkspaces
+    merges: GitMerges
     landing: GitLanding
 
 
@@ -39,6 +41,7 @@ def open_git(root: Path) -> GitPorts:
         mirrors=GitMirrors(folder=folder),
         sources=GitSources(folder=folder),
         workspaces=GitWorkspaces(folder=folder, work=work),
+        merges=GitMerges(folder=folder),
         landing=GitLanding(folder=folder, work=work),
     )
 

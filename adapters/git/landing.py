@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from adapters.git.failures import refusal, system_refusal
+from adapters.git.failures import refusal
 from adapters.git.mirror import Mirror, check_sha
-from adapters.git.origin import Origin, open_origin
+from adapters.git.objects.transfer import send
+from adapters.git.origin import Origin, open_origin, short
 from adapters.git.run import Call
 from domain.build.names import check_build_name, result_branch
 from domain.build.project import Project
-from domain.errors import RepositoryRefused
+from domain.errors import Overtaken, RepositoryRefused
 
-_SECONDS = 3600.0
-# An empty pack: signature, version, "no objects".
-_EMPTY_PACK = b"PACK\0\0\0\2\0\0\0\0"
+# Whom the branch's reflog names, where the repository keeps one for it.
+_WHO = {"GIT_COMMITTER_NAME": "Mendwork", "GIT_COMMITTER_EMAIL": "mendwork@localhost"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +33,7 @@ class GitLanding:
         now = await origin.result(build)
         if now is None:
             await mirror.require(commit)
-            await self.send(origin, mirror, commit)
+            await send(origin, mirror, commit, by=self.work)
             now = await self.publish(origin, build, commit)
         if now != commit:
             raise origin.taken(build, now)
@@ -61,18 +58,6 @@ class GitLanding:
             raise refusal(result.stderr, doing=f"remove {ref} from {project.repository}")
         return now is None
 
-    async def send(self, origin: Origin, mirror: Mirror, commit: str) -> None:
-        """Give the user's repository every object that ``commit`` needs; those that it has are not sent again."""
-        known = await _shared(origin, mirror)
-        await self._transfer(origin, mirror, [commit, *(f"^{name}" for name in known)])
-        if known and not await _complete(origin, commit):
-            await self._transfer(origin, mirror, [commit])
-        if not await _complete(origin, commit):
-            raise RepositoryRefused(
-                f"{origin.project.repository} lacks part of the history of {commit[:12]}, and so does the mirror: "
-                "was it a shallow clone when the build began?"
-            )
-
     async def publish(self, origin: Origin, build: str, commit: str) -> str:
         """Create the branch if there is none; return what it points at."""
         ref = f"refs/heads/{result_branch(build)}"
@@ -82,36 +67,77 @@ class GitLanding:
             raise refusal(result.stderr, doing=f"create {ref} in {origin.project.repository}")
         return now
 
-    async def _transfer(self, origin: Origin, mirror: Mirror, revisions: list[str]) -> None:
-        try:
-            # Unlinked at once, so that a killed worker leaves nothing.
-            with tempfile.TemporaryFile(dir=self.work) as pack:
-                await self._transfer_by(pack, origin, mirror, revisions)
-        except OSError as error:
-            raise system_refusal(error, doing="write a pack") from error
-
-    async def _transfer_by(self, pack: IO[bytes], origin: Origin, mirror: Mirror, revisions: list[str]) -> None:
-        wanted = "".join(f"{name}\n" for name in revisions).encode()
-        packing = Call(stdin=wanted, stdout=pack.fileno(), seconds=_SECONDS)
-        await mirror.git.run("pack-objects", "--revs", "--thin", "--delta-base-offset", "--stdout", "--quiet",
-                             doing="pack the result", call=packing)  # fmt: skip
-        if os.pread(pack.fileno(), len(_EMPTY_PACK), 0) == _EMPTY_PACK:
+    async def forward(self, project: Project, *, old: str, new: str) -> None:
+        """Fast-forward the project's branch from ``old`` to ``new``; already at ``new`` is success."""
+        mirror = Mirror(folder=self.folder, project=project.name)
+        origin = await open_origin(project, mirror.git.home)
+        branch = await _real(origin, await origin.require_branch())
+        now = await _at(origin, branch)
+        if now == check_sha(new):
             return
-        os.lseek(pack.fileno(), 0, os.SEEK_SET)
-        await origin.git.run("index-pack", "--stdin", "--fix-thin", doing=f"write into {origin.project.repository}",
-                             call=Call(stdin=pack.fileno(), seconds=_SECONDS))  # fmt: skip
+        await _check_free(origin, branch, new)
+        await _check_descent(mirror, old, new)
+        if now == old:
+            await send(origin, mirror, new, by=self.work)
+            now = await _move(origin, branch, old, new)
+        if now != new:
+            raise Overtaken(
+                f"{short(branch)!r} of {project.repository} is at {(now or 'nothing')[:12]} by now, not at "
+                f"{old[:12]}: somebody else moved it"
+            )
+
+    async def rewind(self, project: Project, *, old: str, new: str) -> bool:
+        """Move the project's branch back from ``new`` to ``old``; False when it has grown since, or is checked out."""
+        check_sha(old)
+        origin = await open_origin(project, self.folder / ".home")
+        named = f"refs/heads/{project.branch}"
+        if named not in await origin.refs("refs/heads"):
+            return True
+        branch = await _real(origin, named)
+        now = await _at(origin, branch)
+        if now == check_sha(new) and old != new and not await origin.in_use(branch):
+            now = await _move(origin, branch, new, old)
+        return now in (None, old) or not await _holds(origin, now, new)
 
 
-async def _complete(origin: Origin, commit: str) -> bool:
-    """Whether the repository has ``commit`` and all that it needs beyond what its own refs hold."""
-    words = ("rev-list", "--objects", "--quiet", commit, "--not", "--all")
-    return (await origin.git.outcome(*words, call=Call(seconds=_SECONDS))).code == 0
+async def _real(origin: Origin, branch: str) -> str:
+    """What a branch that only names another one stands for."""
+    answer = await origin.git.outcome("symbolic-ref", "--quiet", branch)
+    real = answer.stdout.decode("utf-8", "surrogateescape").strip() if answer.code == 0 else branch
+    if not real.startswith("refs/heads/"):
+        raise RepositoryRefused(f"{short(branch)!r} of {origin.project.repository} stands for {real}, no branch")
+    return real
 
 
-async def _shared(origin: Origin, mirror: Mirror) -> list[str]:
-    """The commits at the tips of the repository's refs that the mirror has too."""
-    tips = sorted(set((await origin.refs()).values()))
-    asked = "".join(f"{name}\n" for name in tips).encode()
-    answers = await mirror.git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", doing="compare histories",
-                                   call=Call(stdin=asked))  # fmt: skip
-    return [name for name, kind in (line.split() for line in answers.decode().splitlines()) if kind == "commit"]
+async def _at(origin: Origin, branch: str) -> str | None:
+    return (await origin.refs(branch)).get(branch)
+
+
+async def _move(origin: Origin, branch: str, old: str, new: str) -> str | None:
+    """Compare and set; return where the branch is now."""
+    result = await origin.git.outcome("update-ref", "--no-deref", "-m", "mendwork", branch, new, old,
+                                      call=Call(variables=_WHO))  # fmt: skip
+    now = await _at(origin, branch)
+    if result.code and now == old:
+        raise refusal(result.stderr, doing=f"move {short(branch)!r} of {origin.project.repository}")
+    return now
+
+
+async def _check_free(origin: Origin, branch: str, new: str) -> None:
+    if place := await origin.in_use(branch):
+        raise RepositoryRefused(
+            f"{short(branch)!r} of {origin.project.repository} is {place}, whose files would no longer be those "
+            f"of its HEAD: switch to another branch there, or take the result by hand with 'git merge --ff-only {new}'"
+        )
+
+
+async def _check_descent(mirror: Mirror, old: str, new: str) -> None:
+    for commit in (old, new):
+        await mirror.require(commit)
+    if (await mirror.git.outcome("merge-base", "--is-ancestor", old, new)).code:
+        raise RepositoryRefused(f"{new[:12]} does not descend from {old[:12]}: that would be no fast-forward")
+
+
+async def _holds(origin: Origin, commit: str | None, part: str) -> bool:
+    """Whether ``part`` is in the history of ``commit``; what the repository does not even have is not."""
+    return (await origin.git.outcome("merge-base", "--is-ancestor", part, commit or "")).code == 0

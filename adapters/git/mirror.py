@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.git.failures import refusal
 from adapters.git.folders import remove_tree
 from adapters.git.run import Call, Git, Result
 from domain.build.names import check_build_name, check_project_name
@@ -105,6 +106,26 @@ class Mirror:
         async with self.lock("refs") as held:
             self.drop_stale(name, "packed-refs")
             return await self.git.outcome("update-ref", *words, call=Call(keep=(held,)))
+
+    async def pin(self, build: str, commit: str) -> None:
+        """Keep ``commit`` for ``build``; pinned already is success."""
+        name = build_ref(build, "candidates", commit)
+        result = await self.update_ref(name, commit, "")
+        if result.code and await self.ref(name) != commit:
+            raise refusal(result.stderr, doing=f"pin the commit {commit[:12]}")
+
+    async def drop_below(self, prefix: str) -> None:
+        """Remove every ref below ``prefix``, all or none. Raises Overtaken when another writer keeps one."""
+        doing = f"remove the refs below {prefix}"
+        async with self.lock("refs") as held:
+            listed = await self.git.run("for-each-ref", "--format=%(refname)", prefix, doing=doing)
+            names = listed.decode().splitlines()
+            if not names:
+                return
+            self.drop_stale("packed-refs", *names)
+            wanted = "".join(f"delete {name}\0\0" for name in names).encode()
+            await self.git.run("update-ref", "--no-deref", "-z", "--stdin", doing=doing,
+                               call=Call(stdin=wanted, keep=(held,)))  # fmt: skip
 
     async def require(self, commit: str) -> str:
         """Return ``commit`` if the mirror has it. Raises RepositoryRefused, InvalidInput."""

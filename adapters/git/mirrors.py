@@ -8,12 +8,10 @@ from pathlib import Path
 
 from adapters.git.failures import refusal
 from adapters.git.mirror import Mirror, build_ref, check_sha
-from adapters.git.origin import Origin, open_origin
-from adapters.git.run import Call
+from adapters.git.objects.transfer import fetch
+from adapters.git.origin import open_origin
 from domain.build.project import Project
 from domain.errors import Overtaken, RepositoryRefused
-
-_FETCH_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +64,7 @@ class GitMirrors:
         prefix = build_ref(build)
         if not mirror.path.exists():
             return
-        listed = await mirror.git.run("for-each-ref", "--format=%(refname)", prefix, doing=f"read the refs of {build}")
-        for name in listed.decode().splitlines():
-            await mirror.update_ref(name, "", "")
+        await mirror.drop_below(prefix)
         if await mirror.git.run("for-each-ref", "--count=1", prefix, doing=f"read the refs of {build}"):
             raise Overtaken(f"refs of build {build} are still there: another process writes them")
 
@@ -80,26 +76,9 @@ class GitMirrors:
             raise origin.taken(build, taken)
         origin.require_writable()
         arrived = build_ref(build, f"fetched-{secrets.token_hex(4)}")
-        commit = await self._fetch(origin, mirror, branch, arrived)
+        commit = await fetch(origin, mirror, branch, to=arrived)
         await self._create(mirror, build_ref(build, "base"), commit)
         await mirror.update_ref(arrived, "", "")
-
-    async def _fetch(self, origin: Origin, mirror: Mirror, branch: str, arrived: str) -> str:
-        """Bring the branch to the ref ``arrived``, which no other fetch knows; return its commit."""
-        async with mirror.lock("fetch") as held:
-            await mirror.ensure(origin.object_format)
-            mirror.drop_stale("shallow")
-            await mirror.git.run(
-                "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--update-shallow",
-                "--no-recurse-submodules", f"--upload-pack={origin.upload_pack()}", str(origin.git.directory),
-                f"+{branch}:{arrived}",
-                doing=f"fetch {origin.project.branch!r} from {origin.project.repository}",
-                call=Call(seconds=_FETCH_SECONDS, keep=(held,)),
-            )  # fmt: skip
-        commit = await mirror.ref(arrived)
-        if commit is None:
-            raise Overtaken(f"the base of {origin.project.name} was forgotten while it was fetched")
-        return commit
 
     async def _create(self, mirror: Mirror, name: str, commit: str) -> None:
         """Create a ref; one that is there already stays as it is."""

@@ -8,13 +8,14 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.git.failures import refusal
+from adapters.git.failures import plain, refusal
 from adapters.git.run import Git, Owner, with_settings
 from domain.build.names import result_branch
 from domain.build.project import Project
 from domain.errors import BranchTaken, RepositoryRefused
 
 _NAMED = 6
+_UNFINISHED = ("rebase-merge/head-name", "rebase-merge/update-refs", "rebase-apply/head-name", "BISECT_START")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +38,18 @@ class Origin:
         wanted = f"refs/heads/{self.project.branch}"
         if wanted in await self.refs("refs/heads"):
             return wanted
-        recent = await self.git.run("for-each-ref", "--sort=-committerdate", "--format=%(refname:short)",
+        known = await self.known_branches()
+        if not known:
+            raise RepositoryRefused(f"{self.project.repository} has no commit on any branch yet")
+        raise RepositoryRefused(f"{self.project.repository} has no branch {self.project.branch!r}; it has {known}")
+
+    async def known_branches(self) -> str:
+        """The latest few branches, as words of a sentence; "" when there is none."""
+        recent = await self.git.run("for-each-ref", "--sort=-committerdate", "--format=%(refname:lstrip=2)",
                                     "refs/heads", doing=f"read the branches of {self.project.repository}")  # fmt: skip
         names = recent.decode("utf-8", "replace").splitlines()
-        if not names:
-            raise RepositoryRefused(f"{self.project.repository} has no commit on any branch yet")
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        known = f"{', '.join(names[:_NAMED])}{more}"
-        raise RepositoryRefused(f"{self.project.repository} has no branch {self.project.branch!r}; it has {known}")
+        return f"{', '.join(names[:_NAMED])}{more}"
 
     async def result(self, build: str) -> str | None:
         """What the build's branch points at, None when it can be created. Raises RepositoryRefused when it cannot."""
@@ -62,6 +67,32 @@ class Origin:
                 f"create {result_branch(build)!r}: rename that branch"
             )
         return taken.get(branch)
+
+    async def in_use(self, branch: str) -> str:
+        """Where a working tree stands on ``branch`` (its full name), as words of a sentence; "" when none does."""
+        listed = await self.git.run("worktree", "list", "--porcelain", "-z",
+                                    doing=f"read the working trees of {self.project.repository}")  # fmt: skip
+        for tree in listed.decode("utf-8", "surrogateescape").split("\0\0"):
+            lines = tree.split("\0")
+            if f"branch {branch}" in lines:
+                return f"checked out in {plain(lines[0].removeprefix('worktree '))}"
+            if "bare" in lines and (self.git.directory / "index").exists() and await self._head() == branch:
+                return f"checked out in a working tree of {self.git.directory}, which is bare and has an index"
+        return self._unfinished(branch)
+
+    async def _head(self) -> str:
+        answer = await self.git.outcome("symbolic-ref", "--quiet", "HEAD")
+        return answer.stdout.decode("utf-8", "surrogateescape").strip()
+
+    def _unfinished(self, branch: str) -> str:
+        """The same for a rebase or a bisection, which come back to the branch while their HEAD is detached."""
+        lines = {os.fsencode(branch), os.fsencode(branch.removeprefix("refs/heads/"))}
+        for folder in (self.git.directory, *(self.git.directory / "worktrees").glob("*")):
+            for name in _UNFINISHED:
+                file = folder / name
+                if file.is_file() and lines & set(file.read_bytes().splitlines()):
+                    return f"waiting for the end of a {'bisection' if 'BISECT' in name else 'rebase'} in {folder}"
+        return ""
 
     def require_writable(self) -> None:
         """Raise RepositoryRefused when a result could never land here."""
@@ -82,6 +113,11 @@ class Origin:
             to = (f"--reuid={self.git.owner.uid}", f"--regid={self.git.owner.gid}", "--clear-groups")
             words = ["setpriv", *to, "--", *words]
         return shlex.join(words)
+
+
+def short(ref: str) -> str:
+    """A branch's name for people."""
+    return plain(ref.removeprefix("refs/heads/"))
 
 
 async def open_origin(project: Project, home: Path) -> Origin:

@@ -36,6 +36,10 @@ SETTINGS = (
     "fetch.writeCommitGraph=false",
     "fetch.recurseSubmodules=false",
     "submodule.recurse=false",
+    "merge.conflictStyle=zdiff3",
+    "merge.renames=true",
+    "merge.directoryRenames=conflict",
+    "merge.renormalize=false",
     "protocol.allow=never",
     "protocol.file.allow=always",
 )

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.git.changes import check_spelling, content_after, mode_after, refuse
-from adapters.git.failures import refusal, system_refusal
+from adapters.git.failures import system_refusal
 from adapters.git.folders import fresh_folder, private_index, remove_tree
-from adapters.git.mirror import Mirror, build_ref
+from adapters.git.mirror import Mirror
 from adapters.git.run import Call, Git
 from adapters.git.sources import Entry, list_tree, read_blob
 from domain.build.change import FileOperation
@@ -74,10 +74,7 @@ class GitWorkspaces:
         await mirror.require(request.base)
         written = await self._judge(mirror.git, request)
         commit = await self._record(mirror.git, request, await self._store(mirror.git, request.base, written))
-        pin = build_ref(request.build, "candidates", commit)
-        result = await mirror.update_ref(pin, commit, "")
-        if result.code and await mirror.ref(pin) != commit:
-            raise refusal(result.stderr, doing=f"pin the commit {commit[:12]}")
+        await mirror.pin(request.build, commit)
         return Candidate(commit=commit, written={file.path: _digest(file.content) for file in written})
 
     async def _judge(self, git: Git, request: CommitRequest) -> list[_Written]:

@@ -110,8 +110,58 @@ class Workspaces(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebaseRequest:
+    """Write the commits from ``base`` (not included) to ``head`` again on top of ``onto``."""
+
+    project: str
+    build: str
+    onto: str
+    base: str
+    head: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebased:
+    """``commit`` is the new head, "" when there are ``conflicts`` (paths); ``report`` shows them, both sides marked, in
+    text that a model and a person can read (at most 20,000 characters). ``touched`` are the paths that differ between
+    ``onto`` and ``commit``."""
+
+    commit: str
+    conflicts: tuple[str, ...]
+    report: str
+    touched: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A commit of the user's repository, now in the mirror; ``base`` is where it left the build's history."""
+
+    commit: str
+    base: str
+
+
+class Merges(Protocol):
+    """Bringing commits together in the mirror, without a working tree. Every method may be repeated: same input, same
+    commit."""
+
+    async def rebase(self, request: RebaseRequest) -> Rebased:
+        """Three-way, commit by commit; author, message and time stay. ``onto`` = ``base`` gives ``head`` itself. The
+        new commits are pinned for the build; its head does not move. Conflicts are a result, not an error."""
+        ...
+
+    async def take(self, project: Project, *, build: str, onto: str, name: str) -> Taken:
+        """Fetch a person's commit by branch name or (abbreviated, at least 7 digits) SHA from the user's repository and
+        pin it. Raises InvalidInput when there is none, it is not unique or shares no history with ``onto``."""
+        ...
+
+    async def target(self, project: Project, *, build: str) -> str:
+        """Fetch the project's branch as it is now, pin and return its commit. Raises RepositoryRefused."""
+        ...
+
+
 class Landing(Protocol):
-    """The only writes to the user's repository: one new branch, and its removal."""
+    """The only writes to the user's repository: one new branch and its removal; the target branch, forwards."""
 
     async def land(self, project: Project, *, build: str, commit: str) -> str:
         """Create ``mendwork/<build>`` at ``commit`` and return the branch's name; already there is success.
@@ -123,4 +173,17 @@ class Landing(Protocol):
 
     async def retract(self, project: Project, *, build: str, commit: str) -> bool:
         """Remove the branch if it still points at ``commit``; return whether it is gone."""
+        ...
+
+    async def forward(self, project: Project, *, old: str, new: str) -> None:
+        """Fast-forward the project's branch from ``old`` to ``new`` by compare-and-set; already at ``new`` is success.
+
+        Raises Overtaken when the branch is somewhere else now, RepositoryRefused when ``new`` does not descend from
+        ``old`` or when a working tree has the branch checked out (it would differ from its HEAD at once).
+        """
+        ...
+
+    async def rewind(self, project: Project, *, old: str, new: str) -> bool:
+        """Compensation of ``forward``: back to ``old`` if the branch still is at ``new``; return whether it is at
+        ``old`` now, or was never moved."""
         ...

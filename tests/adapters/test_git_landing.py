@@ -9,6 +9,7 @@ import pytest
 from adapters.compliance.user_repository import UserRepository, operation, request
 from adapters.git.adapter import GitPorts, open_git
 from adapters.git.mirror import Mirror
+from adapters.git.objects.transfer import send
 from adapters.git.origin import open_origin
 from domain.errors import BranchTaken, RepositoryRefused
 
@@ -116,7 +117,7 @@ async def test_a_landing_that_was_cut_between_objects_and_branch_is_repeated(
     mirror = Mirror(folder=tmp_path / "state" / "mirrors", project="shop")
     origin = await open_origin(user.project(), mirror.git.home)
     for _ in range(2):
-        await ports.landing.send(origin, mirror, commit)
+        await send(origin, mirror, commit, by=tmp_path)
     assert "refs/heads/mendwork/b1" not in user.refs()
     packs = list((user.path / ".git" / "objects" / "pack").glob("*.pack"))
     for _ in range(2):
@@ -139,7 +140,7 @@ async def test_a_branch_that_comes_between_objects_and_ref_is_kept(
     commit = await made(ports, user)
     mirror = Mirror(folder=tmp_path / "state" / "mirrors", project="shop")
     origin = await open_origin(user.project(), mirror.git.home)
-    await ports.landing.send(origin, mirror, commit)
+    await send(origin, mirror, commit, by=tmp_path)
     user.git("branch", "mendwork/b1", "main")
     theirs = user.git("rev-parse", "main")
     assert await ports.landing.publish(origin, "b1", commit) == theirs

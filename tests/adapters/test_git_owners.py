@@ -57,6 +57,20 @@ async def test_another_owners_repository_stays_all_theirs(ports: GitPorts, stran
     assert owners(strange.path) == {(STRANGER, GROUP)}
 
 
+async def test_a_target_of_another_owner_is_moved_as_that_owner(ports: GitPorts, strange: UserRepository) -> None:
+    strange.git("checkout", "--quiet", "--detach")
+    give_away(strange.path)
+    base = await ports.mirrors.fetch_base(strange.project(), build="b1")
+    new = (await ports.workspaces.commit(request(base, operation("create", "deep/new", "1")))).commit
+    assert (await ports.merges.take(strange.project(), build="b1", onto=base, name=base[:7])).commit == base
+    assert await ports.merges.target(strange.project(), build="b1") == base
+    await ports.landing.forward(strange.project(), old=base, new=new)
+    assert owners(strange.path) == {(STRANGER, GROUP)}
+    assert strange.git("show", "main:deep/new") == "1"
+    assert await ports.landing.rewind(strange.project(), old=base, new=new)
+    assert owners(strange.path) == {(STRANGER, GROUP)}
+
+
 async def test_a_repository_that_its_owner_cannot_reach_is_said_at_once(
     ports: GitPorts, strange: UserRepository
 ) -> None:

@@ -1,0 +1,1 @@
+"""Commits as objects: written again, merged, brought here and given back."""
