@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from adapters.cli.lines import plain
 from adapters.cli.session import put
 from adapters.settings import Settings
-from domain.build.details import BuildDetails, fold_details
-from domain.errors import UnknownName
+from domain.build.details import fold_details
+from domain.errors import EventUnreadable, UnknownName
 from domain.money.usage import dollars
+from domain.trace.asks import AskDetails, commands
+from domain.trace.parts import BuildDetails
 
 if TYPE_CHECKING:
     from domain.ports.store import BuildRow, CallTry, Store
@@ -24,11 +26,12 @@ async def many(settings: Settings, *, project: str, limit: int, json: bool) -> i
 
     async with await open_store(settings.store_url) as store:
         rows = await store.builds.list(project=project or None, limit=limit)
+        waiting = {row.build: await _waiting(store, row) for row in rows if not row.ended}
     if json:
-        put(jsonlib.dumps([asdict(row) for row in rows]))
+        put(jsonlib.dumps([{**asdict(row), "asks": [ask.id for ask in waiting.get(row.build, ())]} for row in rows]))
         return 0
     for row in rows:
-        put(_line(row))
+        put(_line(row, waiting.get(row.build, [])))
     return 0
 
 
@@ -42,12 +45,21 @@ async def one(settings: Settings, build: str, *, json: bool) -> int:
     if json:
         put(jsonlib.dumps(_as_json(details, tries)))
         return 0
-    put(f"{details.build}  {details.status}  {details.phase}  {plain(details.title)}")
+    paused = "  paused" if details.paused and details.status == "running" else ""
+    put(f"{details.build}  {details.status}  {details.phase}{paused}  {plain(details.title)}")
     for task in details.tasks.values():
         put(f"  {task.task}  {task.status}  {len(task.attempts)} attempts  {plain(task.title)}")
+        if task.sentence and task.status not in ("merged", "succeeded"):
+            put(f"    {plain(task.sentence)}")
     put(f"  {_money(tries)}")
+    for text in details.warnings:
+        put(f"  {plain(text)}")
     if details.sentence:
         put(f"  {plain(details.sentence)}")
+    for each in details.missing:
+        put(f"  missing: {plain(each.get('task', ''))}: {plain(each.get('why', ''))}")
+    for ask in details.open_asks():
+        _put_ask(details.build, ask)
     return 0
 
 
@@ -60,9 +72,28 @@ async def details_of(store: Store, build: str) -> BuildDetails:
     return fold_details(build, events)
 
 
-def _line(row: BuildRow) -> str:
-    started = datetime.fromtimestamp(row.started / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-    line = f"{row.build}  {row.status}  {row.phase}  {started}  {plain(row.title)}"
+async def _waiting(store: Store, row: BuildRow) -> list[AskDetails]:
+    try:
+        return (await details_of(store, row.build)).open_asks()
+    except EventUnreadable:
+        return []  # its row says so
+
+
+def _put_ask(build: str, ask: AskDetails) -> None:
+    until = f", until {_time(ask.deadline)}" if ask.deadline else ""
+    put(f"  waits for a person: {plain(ask.sentence)} ({ask.id}, digest {ask.digest[:12]}{until})")
+    for command in commands(build, ask):
+        put(f"    {command}")
+
+
+def _time(millis: int) -> str:
+    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _line(row: BuildRow, asks: list[AskDetails]) -> str:
+    line = f"{row.build}  {row.status}  {row.phase}  {_time(row.started)}  {plain(row.title)}"
+    if asks:
+        line += f"  (waits for a person: {', '.join(ask.id for ask in asks)})"
     return f"{line}  (its log is damaged at {row.damaged})" if row.damaged else line
 
 
@@ -90,6 +121,12 @@ def _as_json(details: BuildDetails, tries: Any) -> dict[str, Any]:
         "fault": details.fault,
         "branch": details.branch,
         "commit": details.commit,
+        "diff": details.diff,
+        "target": details.target,
+        "paused": details.paused,
+        "missing": [dict(each) for each in details.missing],
+        "warnings": details.warnings,
+        "asks": [asdict(ask) | {"how": commands(details.build, ask)} for ask in details.open_asks()],
         "tasks": [
             {
                 "task": task.task,
@@ -97,6 +134,8 @@ def _as_json(details: BuildDetails, tries: Any) -> dict[str, Any]:
                 "status": task.status,
                 "attempts": len(task.attempts),
                 "phase": task.attempts[-1].phase if task.attempts else "",
+                "sentence": task.sentence,
+                "sent_back": task.sent_back,
             }
             for task in details.tasks.values()
         ],

@@ -1,88 +1,80 @@
-"""One build in full, as a fold of its events: what ``status`` and ``show`` print."""
+"""One build in full, as a fold of its events: what ``status``, ``show`` and ``watch`` print."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
 
 from domain.ports.store import Event
+from domain.trace.asks import opened
+from domain.trace.calls import call_of, faults_in
+from domain.trace.order import in_order, key_of, place_of, undone
+from domain.trace.parts import AttemptDetails, BuildDetails, MergedDetails, TaskDetails
+from domain.trace.rebuilding import Key
+from domain.trace.spending import CALLS, logical_call, spending_of
 
 
-@dataclass(slots=True, kw_only=True)
-class AttemptDetails:
-    """One attempt of a task; ``diff``, ``log`` and ``report`` are digests, "" where there is none."""
+class DetailsFold:
+    """Folds events as they come, at a cost that does not grow with those before; late ones make it fold anew."""
 
-    number: int
-    phase: str = "starting"
-    model: str = ""
-    prompt: str = ""
-    answer: str = ""
-    commit: str = ""
-    diff: str = ""
-    log: str = ""
-    report: str = ""
-    green: bool = False
-    ran: int = -1
-    reason: str = ""
-    faults: list[Mapping[str, Any]] = field(default_factory=list)
+    def __init__(self, build: str) -> None:
+        self._events: dict[Key, Event] = {}
+        self._runs: dict[str, set[str]] = {}
+        self._begin(build)
 
+    def add(self, events: Iterable[Event]) -> BuildDetails:
+        """What is known with these too: the same for any order of arrival and any number of repeats."""
+        new = in_order(event for event in events if key_of(event) not in self._events)
+        anew = any(self._is_late(event) for event in new)
+        for event in new:
+            self._events[key_of(event)] = event
+            self._runs.setdefault(event.first_run, set()).add(event.run)
+        lost = frozenset[Key]()
+        if anew:
+            self._begin(self.details.build)
+            new = in_order(self._events.values())
+            lost = undone(new)
+        for event in new:
+            self._apply(event, counts=key_of(event) not in lost)
+        return self.details
 
-@dataclass(slots=True, kw_only=True)
-class TaskDetails:
-    """One task; ``status`` is waiting, running, succeeded, failed or aborted."""
+    def _is_late(self, event: Event) -> bool:
+        """It comes before one that was folded, or in a new run of its saga, which may be a reset."""
+        runs = self._runs.get(event.first_run, {event.first_run})
+        return place_of(event) < self._last or event.run not in runs
 
-    task: str
-    title: str = ""
-    status: str = "waiting"
-    commit: str = ""
-    sentence: str = ""
-    attempts: list[AttemptDetails] = field(default_factory=list)
+    def _begin(self, build: str) -> None:
+        self.details = BuildDetails(build=build)
+        self._paid: set[tuple[object, ...]] = set()
+        self._last = (-1, False, "", 0)
 
-    def attempt(self, number: int) -> AttemptDetails:
-        """The attempt of that number; made when an event is the first to name it."""
-        while len(self.attempts) < number:
-            self.attempts.append(AttemptDetails(number=len(self.attempts) + 1))
-        return self.attempts[number - 1]
-
-
-@dataclass(slots=True, kw_only=True)
-class BuildDetails:
-    """``diff`` and ``base_log`` are digests; ``faults`` those of the build's own steps (planning)."""
-
-    build: str
-    project: str = ""
-    title: str = ""
-    phase: str = "intake"
-    status: str = "running"
-    sentence: str = ""
-    fault: str = ""
-    base: str = ""
-    base_log: str = ""
-    plan: str = ""
-    branch: str = ""
-    commit: str = ""
-    diff: str = ""
-    tasks: dict[str, TaskDetails] = field(default_factory=dict)
-    faults: list[Mapping[str, Any]] = field(default_factory=list)
-
-    def task(self, name: str) -> TaskDetails:
-        """The task of that name; made when an event is the first to name it."""
-        return self.tasks.setdefault(name, TaskDetails(task=name))
+    def _apply(self, event: Event, *, counts: bool) -> None:
+        self._last = place_of(event)
+        if event.kind in CALLS and logical_call(event) not in self._paid:
+            self._paid.add(logical_call(event))
+            self.details.spent += spending_of(event)
+        if counts:
+            _fold(self.details, event)
 
 
 def fold_details(build: str, events: Iterable[Event]) -> BuildDetails:
     """The same for any order of arrival and any number of repeats."""
-    details = BuildDetails(build=build)
-    unique = {(e.first_run, e.run, e.sequence): e for e in events}
-    for event in sorted(unique.values(), key=lambda e: (e.at, e.run, e.sequence)):
-        if event.kind.startswith("call."):
-            _call(details, event)
-        elif event.task:
-            _task(details.task(event.task), event)
-        else:
-            _build(details, event)
-    return details
+    return DetailsFold(build).add(events)
+
+
+def _fold(details: BuildDetails, event: Event) -> None:
+    if event.kind in CALLS:
+        _call(details, event)
+    elif event.kind.startswith("ask.") or event.kind == "money.warned":
+        _asks(details, event)
+    elif event.kind == "gates.ran" and not event.attempt:
+        _merged_gates(details.task(event.task).merge if event.task else details.landing, event)
+    elif event.task and event.attempt and event.kind in ATTEMPT_KINDS:
+        _attempt(details.task(event.task), event)
+    elif event.task:
+        _task(details.task(event.task), event)
+    else:
+        _build(details, event)
 
 
 def _build(details: BuildDetails, event: Event) -> None:
@@ -91,50 +83,127 @@ def _build(details: BuildDetails, event: Event) -> None:
         case "build.started" | "build.admitted":
             details.project = data["project"]
             details.title = data.get("title", details.title)
+            details.user = data.get("user", details.user)
+            details.started = event.at if event.kind == "build.started" else details.started
         case "build.phase":
-            details.phase = data["phase"]
+            details.phase, details.status, details.ended = data["phase"], "running", 0
         case "build.base":
             details.base, details.base_log = data["commit"], data["log"]
         case "build.planned":
-            details.plan = data["plan"]
-            for task in data["tasks"]:
-                details.task(task["id"]).title = task["title"]
+            _planned(details, event)
+        case "build.paused" | "build.resumed":
+            details.paused = event.kind == "build.paused"
+        case "limits.raised":
+            details.raised |= {name: value for name, value in data.items() if name != "by" and value}
+        case "review.ended":
+            details.reviews.append(dict(data))
+        case "target.forwarded":
+            details.target = data["new"]
+        case "merge.tried":
+            details.landing = _tried(event)
         case "build.ended":
-            details.status, details.sentence = data["status"], data["sentence"]
-            details.fault = data.get("fault", "")
-            details.branch, details.commit = data.get("branch", ""), data.get("commit", "")
-            details.diff = data.get("diff", "")
+            _ended(details, event)
+
+
+def _planned(details: BuildDetails, event: Event) -> None:
+    """A newer plan begins every task of it anew; what an earlier one had beside them is replaced."""
+    details.plan = event.data["plan"]
+    planned = {raw["id"]: raw for raw in event.data["tasks"]}
+    for name, task in details.tasks.items():
+        task.status = task.status if name in planned else "replaced"
+    for name, raw in planned.items():
+        task = details.task(name)
+        task.title, task.depends_on = raw["title"], tuple(raw.get("depends_on", ()))
+        task.status, task.sentence, task.why = "waiting", "", ""
+
+
+def _ended(details: BuildDetails, event: Event) -> None:
+    data = event.data
+    details.status, details.sentence, details.ended = data["status"], data["sentence"], event.at
+    details.fault = data.get("fault", "")
+    details.branch, details.commit = data.get("branch", ""), data.get("commit", "")
+    details.diff = data.get("diff", "")
+    details.missing = list(data.get("missing", ()))
+
+
+def _asks(details: BuildDetails, event: Event) -> None:
+    data = event.data
+    match event.kind:
+        case "ask.opened":
+            details.asks[data["id"]] = opened(event)
+        case "ask.closed" if data["id"] in details.asks:
+            ask = details.asks[data["id"]]
+            said = {"choice": data["choice"], "by": data.get("by", ""), "reason": data.get("reason", "")}
+            details.asks[ask.id] = replace(ask, closed=event.at, **said)
+        case "money.warned":
+            details.warnings.append(data["sentence"])
 
 
 def _task(task: TaskDetails, event: Event) -> None:
     data = event.data
     match event.kind:
         case "task.started":
-            task.status = "running"
+            task.status, task.sentence = "running", ""
         case "task.ended":
-            task.status, task.commit = data["status"], data.get("commit", "")
-            task.sentence = data.get("sentence", "")
-        case "attempt.phase" if not task.attempt(event.attempt).green:
-            task.attempt(event.attempt).phase = data["phase"]
+            task.status = "written" if data["status"] == "green" else data["status"]
+            task.commit, task.sentence = data.get("commit", ""), data.get("sentence", "")
+        case "merge.tried":
+            task.merge = _tried(event)
+        case "build.taken":
+            task.taken = data["commit"]
+        case "task.merged":
+            task.status, task.commit, task.why, task.sentence = "merged", data["commit"], "", ""
+        case "task.sent_back":
+            task.status, task.sent_back = "waiting", data["times"]
+            task.why, task.sentence = data["why"], data["sentence"]
+        case "task.stuck" | "task.skipped":
+            task.status, task.sentence = event.kind.removeprefix("task."), data.get("sentence", "")
+        case "task.blocked":
+            task.status, task.sentence = "blocked", f"it depends on {data['by']}"
+
+
+ATTEMPT_KINDS = ("attempt.started", "attempt.phase", "change.applied", "change.refused", "gates.ran")
+
+
+def _attempt(task: TaskDetails, event: Event) -> None:
+    data = event.data
+    attempt = task.attempt(event.attempt)
+    match event.kind:
+        case "attempt.started":  # again, when a reset went back behind the first time
+            task.attempts[event.attempt - 1] = AttemptDetails(number=event.attempt)
+        case "attempt.phase" if not attempt.green:
+            attempt.phase = data["phase"]
         case "change.applied":
-            attempt = task.attempt(event.attempt)
             attempt.commit, attempt.diff = data["commit"], data["diff"]
         case "change.refused":
-            attempt = task.attempt(event.attempt)
             attempt.reason, attempt.phase = data["reason"], "refused"
         case "gates.ran":
-            attempt = task.attempt(event.attempt)
             attempt.green, attempt.reason, attempt.ran = data["green"], data["reason"], data["ran"]
             attempt.log, attempt.report = data["log"], data["report"]
             attempt.phase = "green" if attempt.green else "red"
 
 
-def _call(details: BuildDetails, event: Event) -> None:
+def _tried(event: Event) -> MergedDetails:
     data = event.data
-    attempt = details.task(event.task).attempt(event.attempt) if event.task else None
-    faults = details.faults if attempt is None else attempt.faults
-    faults.extend(data["faults"])
-    if data.get("problems"):
-        faults.append({"kind": "UnusableAnswer", "source": data["model"], "sentence": data["problems"][0]})
-    if attempt is not None and event.kind == "call.answered":
-        attempt.model, attempt.prompt, attempt.answer = data["model"], data["prompt"], data["answer"]
+    return MergedDetails(
+        onto=data["onto"],
+        commit=data.get("commit", ""),
+        conflicts=list(data.get("conflicts", ())),
+        diff=data.get("diff", ""),
+        report=data.get("report", ""),
+    )
+
+
+def _merged_gates(merged: MergedDetails, event: Event) -> None:
+    data = event.data
+    merged.green, merged.reason, merged.ran = data["green"], data["reason"], data["ran"]
+    merged.log, merged.report = data["log"], data["report"]
+
+
+def _call(details: BuildDetails, event: Event) -> None:
+    owner = details.task(event.task).attempt(event.attempt) if event.task else details
+    owner.faults.extend(faults_in(event))
+    owner.calls.append(call_of(event))
+    if isinstance(owner, AttemptDetails) and event.kind == "call.answered":
+        data = event.data
+        owner.model, owner.prompt, owner.answer = data["model"], data["prompt"], data["answer"]

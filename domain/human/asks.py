@@ -123,5 +123,6 @@ def how(build: str, ask: Ask) -> dict[str, str]:
             "approve": f"mendwork approve {build} {digest}",
             "reject": f"mendwork reject {build} {digest} --reason '…'",
         }
-    options = {"retry": " --hint '…'", "raise": " --build-budget USD", "take": " --commit BRANCH"}
+    budget = " --task-budget USD" if ask.task else " --build-budget USD"
+    options = {"retry": " --hint '…'", "raise": budget, "take": " --commit BRANCH"}
     return {choice: f"mendwork answer {build} {ask.id} {choice}{options.get(choice, '')}" for choice in ask.choices}

@@ -13,7 +13,7 @@ from domain.build.view import ADMITTED, ENDED, PHASE, STARTED, fold_row
 from domain.errors import EventUnreadable
 from domain.ports.store import BuildRow, Event
 
-STATUSES = ["succeeded", "failed", "aborted"]
+STATUSES = ["succeeded", "partial", "failed", "aborted", "escalated"]
 
 
 def event(sequence: int, kind: str, *, run: str = "r1", at: int = 0, **data: Any) -> Event:
@@ -74,6 +74,13 @@ def test_the_row_says_what_the_last_events_say(history: list[Event]) -> None:
 def test_folding_never_needs_the_kinds_that_it_does_not_know(history: list[Event], cut: int) -> None:
     known = [e for e in history[:cut] if e.kind != "task.x"]
     assert fold_row(history[:cut]) == fold_row(known)
+
+
+def test_the_end_that_a_sweeper_notes_is_the_builds() -> None:
+    swept = replace(event(1, ENDED, status="aborted", sentence="it was terminated"), first_run="s", run="s", at=900)
+    assert fold_row([swept, started(), event(2, PHASE, phase="tasks")]) == row(
+        phase="tasks", status="aborted", ended=900
+    )
 
 
 def test_nothing_is_no_build() -> None:

@@ -1,0 +1,1 @@
+"""The event log for people and scripts: ``trace``, ``watch``, ``events rebuild``."""
