@@ -55,16 +55,13 @@ class GitMerges:
         """What ``commit`` made of ``before``, done to ``onto``; the conflicts when that cannot be."""
         if commit.parents == (onto.name,):
             return commit
-        tree = commit.tree
-        if commit.tree in (before.tree, onto.tree):
-            tree = onto.tree
-        elif before.tree != onto.tree:
-            merge = await merge_trees(mirror.git, newer=onto, before=before, mine=commit)
-            if merge.clashes:
-                report = await conflict_report(mirror.git, merge, f"{commit.name[:12]} {commit.subject}")
-                return Rebased(commit="", conflicts=_paths(merge.clashes), report=report, touched=())
-            tree = merge.tree
-        return onto if tree == onto.tree else await write_commit(mirror.git, commit, tree=tree, parent=onto.name)
+        merge = await merge_trees(mirror.git, newer=onto, before=before, mine=commit)
+        if merge.clashes:
+            report = await conflict_report(mirror.git, merge, f"{commit.name[:12]} {commit.subject}")
+            return Rebased(commit="", conflicts=_paths(merge.clashes), report=report, touched=())
+        if merge.tree == onto.tree:
+            return onto
+        return await write_commit(mirror.git, commit, tree=merge.tree, parent=onto.name)
 
     async def take(self, project: Project, *, build: str, onto: str, name: str) -> Taken:
         """Fetch the commit that a person names, alone and pinned; ``base`` is its newest common ancestor with ``onto``.

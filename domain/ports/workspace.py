@@ -147,12 +147,21 @@ class Merges(Protocol):
 
     async def rebase(self, request: RebaseRequest) -> Rebased:
         """Three-way, commit by commit; author, message and time stay. ``onto`` = ``base`` gives ``head`` itself. The
-        new commits are pinned for the build; its head does not move. Conflicts are a result, not an error."""
+        new commits are pinned for the build; its head does not move. Conflicts are a result, not an error.
+
+        Commits whose content is there already are left out; with nothing left the result is ``onto``. A range that
+        holds a merge, whose resolutions must not be lost, becomes one commit. Raises InvalidInput when ``head`` does
+        not descend from ``base``, RepositoryRefused for commits that the mirror lacks.
+        """
         ...
 
     async def take(self, project: Project, *, build: str, onto: str, name: str) -> Taken:
         """Fetch a person's commit by branch name or (abbreviated, at least 7 digits) SHA from the user's repository and
-        pin it. Raises InvalidInput when there is none, it is not unique or shares no history with ``onto``."""
+        pin it; nothing else is fetched. What a branch names may be another commit the next time.
+
+        Raises InvalidInput, with branches that there are, when there is none, it is not unique or shares no history
+        with ``onto``; RepositoryRefused.
+        """
         ...
 
     async def target(self, project: Project, *, build: str) -> str:
@@ -185,5 +194,5 @@ class Landing(Protocol):
 
     async def rewind(self, project: Project, *, old: str, new: str) -> bool:
         """Compensation of ``forward``: back to ``old`` if the branch still is at ``new``; return whether it is at
-        ``old`` now, or was never moved."""
+        ``old`` now, or does not hold ``new`` otherwise. What was built on top or is checked out stays: False."""
         ...
