@@ -222,6 +222,8 @@ def main(interceptors: Sequence[Interceptor] = ()) -> None:
         asyncio.run(run_worker(sys.argv[1], settings, environment=os.environ, interceptors=interceptors))
     except MendworkError as error:
         sys.exit(f"mendwork worker: {error}")
+    logging.shutdown()
+    os._exit(0)  # the threads of Temporal's client may abort an interpreter that shuts down under them
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ class SweepBuild:
     async def _end(self, orphan: Orphan, left: list[str]) -> None:
         recorder, why = Recorder(build=orphan.build), f"the build {orphan.how}"
         sentence = f"it {orphan.how}; "
-        sentence += "could not be undone: " + "; ".join(left) if left else "what it had done is undone"
+        sentence += "could not be undone: " + "; ".join(left) if left else "what it had not made final is undone"
         for ask in orphan.asks:
             recorder.note(
                 "ask.closed", task=ask.task, id=ask.id, about=ask.about, choice="superseded", by="", reason=why

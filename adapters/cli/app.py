@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from adapters.cli import books
+from adapters.cli.decide import commands as decisions
+
 app = typer.Typer(
     name="mendwork",
     no_args_is_help=True,
@@ -54,25 +57,41 @@ def build(
     title: Annotated[str, typer.Option(help="One line; the spec's first by default.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Print the build's name and come back at once.")] = False,
     allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Approve the plan and the change beforehand.")] = False,
+    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change.")] = "",
+    unattended: Annotated[bool, typer.Option("--unattended", help="Nobody answers: skip what is stuck.")] = False,
+    user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
     json: Json = False,
 ) -> None:
-    """Start a build and follow it. Ctrl-C detaches and leaves it running."""
+    """Start a build and follow it. On a terminal it asks there; Ctrl-C detaches and leaves it running."""
     from adapters.cli import build as command
     from adapters.cli.session import run
 
     asked = command.Asked(
-        spec=spec, project=project, title=title, detach=detach, json=json, allow_missing=allow_missing
+        spec=spec,
+        project=project,
+        title=title,
+        detach=detach,
+        json=json,
+        allow_missing=allow_missing,
+        approve="plan,change" if yes else approve,
+        unattended=unattended,
+        user=user,
     )
     run(lambda settings: command.start(settings, asked))
 
 
 @app.command()
-def watch(build: Build, json: Json = False) -> None:
+def watch(
+    build: Build,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Come back with code 7 when only a person helps.")] = False,
+    json: Json = False,
+) -> None:
     """Follow a build to its end; its exit code is the build's."""
     from adapters.cli import follow as command
     from adapters.cli.session import run
 
-    run(lambda settings: command.watch(settings, build, json=json))
+    run(lambda settings: command.watch(settings, build, json=json, wait=not no_wait))
 
 
 @app.command()
@@ -98,11 +117,30 @@ def show(
     attempt: Annotated[int, typer.Option(min=0, help="One attempt of the task; its last by default.")] = 0,
     diff: Annotated[bool, typer.Option("--diff", help="The change as a unified diff.")] = False,
     log: Annotated[bool, typer.Option("--log", help="What the tests printed.")] = False,
+    phase: Annotated[str, typer.Option(help="The build's own calls: plan or review.")] = "",
+    prompt: Annotated[bool, typer.Option("--prompt", help="What a model was asked.")] = False,
+    answer: Annotated[bool, typer.Option("--answer", help="What a model answered.")] = False,
+    packet: Annotated[str, typer.Option(metavar="ASK", help="What a person was shown, by the ask or its digest.")] = "",
     json: Json = False,
 ) -> None:
-    """Show what a build did: its tasks, attempts and faults, a diff or a test log."""
+    """Show what a build did: its tasks, attempts and faults; a diff, a test log, a prompt, an answer, a packet."""
     from adapters.cli import show as command
     from adapters.cli.session import run
 
-    wanted = command.Wanted(build=build, task=task, attempt=attempt, diff=diff, log=log, json=json)
+    wanted = command.Wanted(
+        build=build,
+        task=task,
+        attempt=attempt,
+        diff=diff,
+        log=log,
+        json=json,
+        phase=phase,
+        prompt=prompt,
+        answer=answer,
+        packet=packet,
+    )
     run(lambda settings: command.show(settings, wanted))
+
+
+app.add_typer(decisions.app)
+app.add_typer(books.app)

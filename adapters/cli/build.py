@@ -1,26 +1,28 @@
-"""``mendwork build``: start a saga."""
+"""``mendwork build`` and ``mendwork rerun``: start a saga, and ask at the terminal while following it."""
 
 from __future__ import annotations
 
 import asyncio
 import json as jsonlib
 import os
-import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from adapters.cli.decide.terminal import is_terminal
 from adapters.cli.follow import POLL_SECONDS, follow
-from adapters.cli.session import put, say
+from adapters.cli.session import login, put, read_text, say
+from adapters.cli.status import details_of
 from adapters.settings import Settings
 from domain.build.names import build_name
 from domain.build.project import Project
 from domain.build.requests import BuildRequest, decode_build_request, title_of
+from domain.build.view import ADMITTED
 from domain.errors import InvalidInput, Transient, UnknownName
 
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from adapters.cli.decide.dialogue import Dialogue
     from domain.ports.store import Store
 
 WORKER_PATIENCE_SECONDS = 4.0
@@ -29,7 +31,7 @@ WORKER_PATIENCE_SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a person asked for on the command line."""
+    """What a person asked for on the command line; lists are words with commas between them."""
 
     spec: str
     project: str
@@ -37,15 +39,38 @@ class Asked:
     detach: bool
     json: bool
     allow_missing: str
+    approve: str = ""
+    unattended: bool = False
+    user: str = ""
 
 
 async def start(settings: Settings, asked: Asked) -> int:
     """Start a build under the project's next number; follow it unless asked to detach."""
+    request = _request(asked, _project(settings, asked.project))
+    return await launch(settings, request, asked)
+
+
+async def rerun(settings: Settings, build: str, asked: Asked) -> int:
+    """Start a new build of the spec and project of an earlier one. Raises UnknownName, InvalidInput."""
+    from adapters.blobs import open_blobs
+    from adapters.store import open_store
+
+    async with await open_store(settings.store_url) as store:
+        details = await details_of(store, build)
+        events = [event for _, event in await store.events.read(build) if event.kind == ADMITTED]
+    if not events:
+        raise InvalidInput(f"{build} was never admitted, so its spec was not kept: start it with `mendwork build`")
+    spec = (await open_blobs(settings.state).get(events[-1].data["spec"])).decode()
+    given = replace(asked, project=details.project, title=asked.title or details.title)
+    request = decode_build_request(_fields(given, spec, _project(settings, details.project)))
+    return await launch(settings, request, given)
+
+
+async def launch(settings: Settings, request: BuildRequest, asked: Asked) -> int:
+    """Start ``request`` and follow it as ``asked`` says. Raises Transient when no worker answers."""
     from adapters.store import open_store
     from adapters.temporal.connect import connect
 
-    project = _project(settings, asked.project)
-    request = _request(asked, project)
     client = await connect(settings, os.environ)
     await _check_worker(client, settings)
     async with await open_store(settings.store_url) as store:
@@ -54,7 +79,16 @@ async def start(settings: Settings, asked: Asked) -> int:
             put(jsonlib.dumps({"build": name}) if asked.json else name)
             return 0
         say(f"{name} started: {title_of(request)}")
-        return await follow(store, name, client=client, json=asked.json)
+        on_ask = _dialogue(settings, client, store, name) if is_terminal() and not asked.json else None
+        return await follow(store, name, client=client, json=asked.json, on_ask=on_ask)
+
+
+def _dialogue(settings: Settings, client: Client, store: Store, name: str) -> Dialogue:
+    from adapters.blobs import open_blobs
+    from adapters.cli.decide.dialogue import Desk, Dialogue
+
+    desk = Desk(settings=settings, client=client, store=store, blobs=open_blobs(settings.state), by=login())
+    return Dialogue(desk, name)
 
 
 def _project(settings: Settings, name: str) -> Project:
@@ -69,17 +103,23 @@ def _project(settings: Settings, name: str) -> Project:
 
 
 def _request(asked: Asked, project: Project) -> BuildRequest:
-    missing = [word.strip() for word in asked.allow_missing.split(",") if word.strip()]
-    fields = {"spec": _read(asked.spec), "project": project.name, "title": asked.title, "allow_missing": missing}
-    return decode_build_request(fields)
+    return decode_build_request(_fields(asked, read_text(asked.spec, what="spec"), project))
 
 
-def _read(spec: str) -> str:
-    try:
-        return sys.stdin.read() if spec == "-" else Path(spec).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidInput(f"the spec {spec} cannot be read: {reason}") from error
+def _fields(asked: Asked, spec: str, project: Project) -> dict[str, object]:
+    return {
+        "spec": spec,
+        "project": project.name,
+        "title": asked.title,
+        "allow_missing": _words(asked.allow_missing),
+        "approved": _words(asked.approve),
+        "unattended": asked.unattended,
+        "user": asked.user or login(),
+    }
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 async def _check_worker(client: Client, settings: Settings) -> None:

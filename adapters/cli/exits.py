@@ -9,18 +9,25 @@ OWN_FAILURE = 1
 USAGE = 2
 REFUSED = 3
 BUILD_FAILED = 5
+PARTIAL = 6
+WAITING = 7
+ESCALATED = 8
 INTERRUPTED = 130
 
+_BY_STATUS = {"succeeded": DONE, "aborted": REFUSED, "partial": PARTIAL, "escalated": ESCALATED}
 _BY_FAULT = {
     "InvalidInput": USAGE,
     "InvalidName": USAGE,
     "UnknownName": USAGE,
     "TooLarge": USAGE,
+    "PriceUnknown": USAGE,
     "RepositoryRefused": REFUSED,
     "BranchTaken": REFUSED,
     "IsolationMissing": REFUSED,
     "BaseIsRed": REFUSED,
     "AlreadyRunning": REFUSED,
+    "Aborted": REFUSED,
+    "Escalated": ESCALATED,
     "EventConflict": OWN_FAILURE,
     "EventUnreadable": OWN_FAILURE,
     "KeyConflict": OWN_FAILURE,
@@ -31,9 +38,7 @@ _BY_FAULT = {
 
 def exit_code(status: str, fault: str) -> int:
     """The code for a build that ended with ``status``, by the class name of the fault that ended it."""
-    if status == "succeeded":
-        return DONE
-    if status == "aborted":
-        return REFUSED
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
     known = hasattr(errors, fault)
     return _BY_FAULT.get(fault, BUILD_FAILED if known else OWN_FAILURE)

@@ -188,7 +188,17 @@ class UndoCompliance:
         await store.undo.register(self.RECORD)
         assert len(await store.undo.open()) == 1
         await store.undo.close(self.RECORD.key, outcome="undone")
+        assert list(await store.undo.open()) == []
+
+    @pytest.mark.parametrize("outcome", ["undone", "final", "failed: the forge is down"])
+    async def test_a_step_of_a_build_that_was_reset_acts_again_and_can_be_undone_again(
+        self, store: Store, outcome: str
+    ) -> None:
         await store.undo.register(self.RECORD)
+        await store.undo.close(self.RECORD.key, outcome=outcome)
+        await store.undo.register(self.RECORD)
+        assert list(await store.undo.open()) == [self.RECORD]
+        await store.undo.close(self.RECORD.key, outcome="undone")
         assert list(await store.undo.open()) == []
 
     async def test_another_content_under_one_key_is_refused(self, store: Store) -> None:

@@ -75,7 +75,7 @@ class MemoryUndoLog:
         record = replace(record, data=plain(f"undo record {record.key}", record.data))
         if self._records.setdefault(record.key, record) != record:
             raise KeyConflict(f"undo record {record.key} is there with another content")
-        self._outcomes.setdefault(record.key, "")
+        self._outcomes[record.key] = ""
 
     async def close(self, key: str, *, outcome: str) -> None:
         if check_outcome(key, before=self._outcomes.get(key), after=outcome):

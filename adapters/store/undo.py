@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, Update, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.store.content import canonical, check_outcome
@@ -14,6 +14,10 @@ from adapters.store.database import Database
 from adapters.store.tables import undo
 from domain.errors import KeyConflict
 from domain.ports.store import UndoRecord
+
+
+def _reopened(key: str) -> Update:
+    return update(undo).where(undo.c.key == key).values(outcome="")
 
 
 class SqlUndoLog:
@@ -34,6 +38,10 @@ class SqlUndoLog:
         stored = await self._database.write(f"undo {record.key}", work)
         if any(getattr(stored, name) != value for name, value in values.items()):
             raise KeyConflict(f"undo record {record.key} is there with another content")
+        if stored.outcome:
+            await self._database.write(
+                f"undo {record.key}", lambda connection: connection.execute(_reopened(record.key))
+            )
 
     async def close(self, key: str, *, outcome: str) -> None:
         async def work(connection: AsyncConnection) -> None:

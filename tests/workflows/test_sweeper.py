@@ -180,7 +180,7 @@ class TestATerminatedBuild:
             assert await at.open(build) == []
             end = await at.end(build)
             assert end.data["status"] == "aborted"
-            assert end.data["sentence"] == "it was terminated; what it had done is undone"
+            assert end.data["sentence"] == "it was terminated; what it had not made final is undone"
             row = await at.store.builds.get(build)
             assert row is not None
             assert (row.status, row.ended > 0) == ("aborted", True)
