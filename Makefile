@@ -1,4 +1,4 @@
-.PHONY: demo test check setup setup-test clean
+.PHONY: demo test soak check setup setup-test clean
 
 # Watch a small service get a feature. YES=1 asks nothing; MODEL=provider/name takes a real model.
 demo: setup
@@ -7,6 +7,10 @@ demo: setup
 # All checks and all tests. ARGS goes to pytest.
 test: check
 	.venv/bin/pytest $(ARGS)
+
+# The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
+soak: setup-test
+	MENDWORK_SOAK=1 .venv/bin/pytest tests/chaos $(ARGS)
 
 check: setup-test
 	.venv/bin/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -119,7 +120,7 @@ class Gates:
 
     async def _run(self, request: RunGatesInput, project: Project, folder: Path, argv: tuple[str, ...]) -> Ended:
         limits = project.limits
-        with self._log_file() as log:
+        with self._log_file(request.label) as log:
             result = await self._bench.sandbox.run(
                 SandboxRun(
                     label=f"{self._bench.folder}:{request.label}",  # builds of two installations share names
@@ -148,9 +149,13 @@ class Gates:
         )
 
     @contextmanager
-    def _log_file(self) -> Iterator[Path]:
+    def _log_file(self, label: str) -> Iterator[Path]:
+        """What a killed try of the same label left is removed first: nobody else would."""
         self._bench.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="log-", dir=self._bench.folder) as folder:
+        prefix = f"log-{hashlib.sha256(label.encode()).hexdigest()[:12]}-"
+        for leftover in self._bench.folder.glob(f"{prefix}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=self._bench.folder) as folder:
             yield Path(folder) / "log"
 
 

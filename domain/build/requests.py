@@ -132,7 +132,7 @@ def _is_needed(known: Any) -> bool:
 def _typed(name: str, hint: Any, item: Any) -> Any:
     if NoneType in get_args(hint):
         return None if item is None else _typed(name, get_args(hint)[0], item)
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         return decode(hint, item)
     if hint is bool and isinstance(item, bool):
         return item

@@ -186,7 +186,7 @@ class UndoLog(Protocol):
     """Written before an outward step acts, closed when it is final or undone."""
 
     async def register(self, record: UndoRecord) -> None:
-        """Repeating the same record keeps it open; one that was closed opens again, as a build that was reset acts again.
+        """Repeating the same record keeps it open; one that was closed opens again: a build that was reset acts again.
 
         Raises KeyConflict when the key is there with another content.
         """

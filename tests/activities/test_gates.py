@@ -154,6 +154,17 @@ async def test_no_output_file_stays_behind(tmp_path: Path) -> None:
     assert list((tmp_path / "logs").iterdir()) == []
 
 
+async def test_the_output_file_of_a_killed_try_goes_with_the_next_one(tmp_path: Path) -> None:
+    sandbox = Said((GREEN, 0, "exited"), (GREEN, 0, "exited"))
+    at = At(tmp_path, sandbox, {})
+    await at.judge()
+    left = sandbox.ran[0].log
+    left.parent.mkdir()
+    left.write_text("half of it")
+    await at.judge()
+    assert list((tmp_path / "logs").iterdir()) == []
+
+
 class TestReadBack:
     def test_a_deleted_file_has_to_be_gone(self, tmp_path: Path) -> None:
         read_back(tmp_path, {"gone.py": ""})

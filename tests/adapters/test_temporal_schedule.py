@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 from temporalio import workflow
-from temporalio.client import Client, ScheduleActionStartWorkflow, ScheduleDescription, ScheduleOverlapPolicy
+from temporalio.client import (
+    Client,
+    ScheduleActionExecutionStartWorkflow,
+    ScheduleActionStartWorkflow,
+    ScheduleDescription,
+    ScheduleOverlapPolicy,
+)
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from adapters.settings import Settings
@@ -88,6 +94,7 @@ async def test_it_starts_the_sweeper_with_the_settings_times_at_once_and_again(
             while len(runs := (await described(client, queue)).info.recent_actions) < 2:  # noqa: ASYNC110 - elsewhere
                 await asyncio.sleep(0.05)
         started = runs[0].action
+        assert isinstance(started, ScheduleActionExecutionStartWorkflow)
         result = await client.get_workflow_handle(started.workflow_id).result()
     assert result == {"heartbeat": 2.0, "settle": 6.0}
 

@@ -3,31 +3,60 @@
 A file in the folder ``kills`` orders one death: it is named by an activity and a moment, as in ``apply_change.after``.
 The worker that comes to it first takes the file away and kills itself with SIGKILL: before the activity's effect, in
 its middle, or when the effect is done and nobody knows it yet. The worker that takes the activity up again writes down
-how long after its own start that was.
+how long after its own start that was. A file in the folder ``holds`` stops the activity at that moment instead, until
+the file is gone or the activity is cancelled.
+
+What dies is a fork: its parent has everything imported and forks the next one at once, so that a hundred deaths fit
+into the minutes that a test may take. While a file ``kills/down`` is there, nobody takes the place of the dead.
 """
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
+import ctypes
+import importlib
+import inspect
 import os
 import signal
+import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 import worker
 
-MIDDLE_SECONDS = 0.25
+MOMENTS = ("before", "during", "after")
+MIDDLE_SECONDS = {"run_gates": 0.25}
+MIDDLE_OF_OTHERS = 0.01
+PR_SET_PDEATHSIG = 1
 
 
-def order_death(state: Path, activity_type: str, moment: str) -> None:
-    """``moment`` is "before", "during" or "after"."""
-    (state / "kills").mkdir(parents=True, exist_ok=True)
-    (state / "kills" / f"{activity_type}.{moment}").touch()
+def order_death(state: Path, order: str) -> None:
+    """``order`` is an activity and one of MOMENTS, as in "apply_change.after"."""
+    _place(state / "kills" / order)
+
+
+def order_hold(state: Path, order: str) -> None:
+    """Stop the next such activity at that moment; ``held`` tells when it is reached."""
+    _place(state / "holds" / order)
+
+
+def held(state: Path, order: str) -> bool:
+    """Whether an activity stands still where ``order_hold`` said."""
+    return (state / "holds" / f"{order}.held").exists()
+
+
+def nobody_replaces(state: Path, *, down: bool) -> None:
+    """Whether workers that die from now on stay dead."""
+    if down:
+        _place(state / "kills" / "down")
+    else:
+        (state / "kills" / "down").unlink()
 
 
 def deaths(state: Path) -> dict[str, float | None]:
@@ -38,11 +67,21 @@ def deaths(state: Path) -> dict[str, float | None]:
     }
 
 
+def forks(state: Path) -> dict[str, int]:
+    """The pids of the workers that do the work now, by class."""
+    return {place.suffix[1:]: int(place.read_text() or 0) for place in (state / "kills").glob("pid.*")}
+
+
+def _place(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
 class Mortal(Interceptor):
     """Looks for an order at every activity."""
 
     def __init__(self, state: Path) -> None:
-        self._kills = state / "kills"
+        self._kills, self._holds, self._bill = state / "kills", state / "holds", state.parent / "bill.jsonl"
         self._started = time.monotonic()
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
@@ -60,6 +99,21 @@ class Mortal(Interceptor):
             order.rename(order.with_suffix(f".{moment}.died"))
             os.kill(os.getpid(), signal.SIGKILL)
 
+    async def stand_still(self, moment: str) -> None:
+        """Wait while this moment is held; a cancellation ends it as it would end any wait."""
+        hold = self._holds / f"{activity.info().activity_type}.{moment}"
+        while hold.exists():
+            hold.with_suffix(f".{moment}.held").touch()
+            await asyncio.sleep(0.05)
+
+    async def middle_of(self, effect: asyncio.Future[Any]) -> None:
+        """Wait until the effect has begun: a call until the provider has it, and holds its answer back."""
+        name = activity.info().activity_type
+        while name == "call_model" and not effect.done() and not (self._bill.exists() and self._bill.stat().st_size):
+            await asyncio.wait([effect], timeout=0.02)
+        if name != "call_model":
+            await asyncio.wait([effect], timeout=MIDDLE_SECONDS.get(name, MIDDLE_OF_OTHERS))
+
     def resumed(self) -> None:
         """Note that an activity whose worker died goes on here."""
         for place in self._kills.glob(f"{activity.info().activity_type}.*.died"):
@@ -75,14 +129,73 @@ class _Mortal(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         self._mortal.resumed()
         self._mortal.die_if("before")
+        await self._mortal.stand_still("before")
         effect = asyncio.ensure_future(super().execute_activity(input))
         if self._mortal.ordered("during"):
-            await asyncio.wait([effect], timeout=MIDDLE_SECONDS)
+            await self._mortal.middle_of(effect)
             self._mortal.die_if("during")
         result = await effect
         self._mortal.die_if("after")
+        await self._mortal.stand_still("after")
         return result
 
 
+def warm(name: str) -> None:
+    """Import what this class of worker will: whatever its part imports, and what that loads when it is used."""
+    for node in ast.walk(ast.parse(inspect.getsource(worker.PARTS[name]))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            importlib.import_module(node.module)
+    for module in ("temporalio.worker", "activities.beating", "adapters.temporal.connect", "adapters.store.database"):
+        importlib.import_module(module)
+    if name == "model":
+        importlib.import_module("adapters.models.engine")._configured()
+
+
+def live(state: Path) -> NoReturn:
+    """Be the worker, and never outlive the parent."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    worker.main([Mortal(state)])
+    sys.exit(0)
+
+
+def keep(name: str, state: Path) -> int:
+    """Fork a worker, and another one whenever it was killed; hand on what ends it, and return its exit code."""
+    down, pid_file = state / "kills" / "down", state / "kills" / f"pid.{name}"
+    stop = (signal.SIGTERM, signal.SIGINT)
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop)
+    while True:
+        child = os.fork()
+        if child == 0:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, stop)
+            live(state)
+        pid_file.write_text(str(child))
+        code, asked = _ended(child, stop)
+        if asked or code >= 0:
+            return max(code, 0)
+        while down.exists():
+            if signal.sigtimedwait(stop, 0.05):
+                return 0
+
+
+def _ended(child: int, stop: tuple[signal.Signals, ...]) -> tuple[int, bool]:
+    """The child's exit code, below 0 for a signal, and whether it was asked to end."""
+    asked = False
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status), asked
+        if signal.sigtimedwait(stop, 0.02):
+            os.kill(child, signal.SIGTERM)
+            asked = True
+
+
+def main() -> int:
+    """The one argument names the class."""
+    state = Path(os.environ["MENDWORK_CONFIG"]).parent / ".mendwork"
+    (state / "kills").mkdir(parents=True, exist_ok=True)
+    warm(sys.argv[1])
+    return keep(sys.argv[1], state)
+
+
 if __name__ == "__main__":
-    worker.main([Mortal(Path(os.environ["MENDWORK_CONFIG"]).parent / ".mendwork")])
+    sys.exit(main())

@@ -41,6 +41,7 @@ if __name__ == "__main__":
     unittest.main()
 """
 FILES = {"calc.py": CALC, "test_calc.py": TESTS, "README.md": "# calc\n"}
+UNASKED = "approve = []\nreview = false\n"
 SPEC = "# Multiply\n\nThe calculator multiplies and squares.\n"
 
 
@@ -146,13 +147,16 @@ class Workshop:
             "SCRIPTED_API_KEY": "canary-key-3f1c",
         }
 
-    def configure(self, *, base_url: str = "http://127.0.0.1:9/v1", extra: str = "", test: str = "") -> None:
-        """Write mendwork.toml with one project and one model behind ``base_url``."""
+    def configure(
+        self, *, base_url: str = "http://127.0.0.1:9/v1", extra: str = "", test: str = "", consent: str = UNASKED
+    ) -> None:
+        """Write mendwork.toml with one project and one model behind ``base_url``, for which ``extra`` may say
+        {base_url}; ``consent`` is what the project asks people."""
         (self.root / "mendwork.toml").write_text(
             "[temporal]\nport = 0\nui_port = 0\n\n[timeouts]\nheartbeat = 2\nsticky = 2\n\n"
-            f'[projects.calc]\nrepository = "repository"\ntest = "{test or "python3 -m unittest -v"}"\n\n'
+            f'[projects.calc]\nrepository = "repository"\ntest = "{test or "python3 -m unittest -v"}"\n{consent}\n'
             f'[models.coder]\nmodel = "openai/scripted"\nbase_url = "{base_url}"\napi_key_env = "SCRIPTED_API_KEY"\n'
-            f"input_price = 1.0\noutput_price = 4.0\n{extra}"
+            "input_price = 1.0\noutput_price = 4.0\n" + extra.replace("{base_url}", base_url)
         )
 
     def mendwork(self, *arguments: str, seconds: float = 90.0, stdin: str = "") -> Ran:
@@ -201,12 +205,13 @@ class Workshop:
 
     @contextlib.contextmanager
     def running(self, *, dev: Sequence[str] = DEV, **configuration: str) -> Iterator[None]:
-        """Everything up: the scripted provider, Temporal, four workers that poll."""
+        """Everything up: the scripted provider, Temporal, four workers that poll. After a test that held, so have the
+        invariants of all its builds to hold."""
+
         with self.provider() as base_url:
             self.configure(base_url=base_url, **configuration)
             with self.spawned(dev, log="dev.log"):
-                wait_for(lambda: len(self.pids()) == 4, why=f"mendwork dev ({self.root / 'dev.log'})")
-                wait_for(self._polled, why="a polling worker")
+                wait_for(self.is_ready, seconds=90, why=f"mendwork dev ({self.root / 'dev.log'})")
                 yield
 
     @contextlib.contextmanager
@@ -240,6 +245,7 @@ class Workshop:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
 
-    def _polled(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether all four workers poll."""
         logs = (self.state / "logs").glob("worker-*.log")
-        return sum("serving " in log.read_text() for log in logs) == 4
+        return len(self.pids()) == 4 and sum("serving " in log.read_text() for log in logs) == 4

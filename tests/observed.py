@@ -1,0 +1,166 @@
+"""Everything that can be seen of one build from outside, read in one go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowHistory
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.sweeping import known_tasks
+from adapters.settings import Settings, load_settings
+from adapters.store import open_store, tables
+from adapters.store.sql import SqlStore
+from adapters.temporal.connect import connect
+from domain.build.details import fold_details
+from domain.build.names import task_saga_id
+from domain.errors import EventUnreadable
+from domain.money.accounts import build_account
+from domain.money.budget import Spent
+from domain.ports.sagas import sweep_id
+from domain.ports.store import BuildRow, CallTry, Event, Store
+from domain.trace.parts import BuildDetails
+from tests.e2e.workshop import Workshop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Everything that was read of one build. ``undo`` are its records as key, action and outcome; ``places`` those that
+    hold one."""
+
+    at: Workshop
+    build: str
+    settings: Settings
+    events: Sequence[Event]
+    details: BuildDetails
+    histories: Mapping[str, WorkflowHistory]
+    tries: Sequence[CallTry]
+    spent: Spent
+    running: Sequence[str]
+    row: BuildRow | None
+    undo: Sequence[tuple[str, str, str]]
+    places: Sequence[str]
+
+    @property
+    def over(self) -> bool:
+        """Whether the log says that the build has ended."""
+        return bool(self.details.ended)
+
+    @property
+    def whole(self) -> bool:
+        """Whether no cancellation came between an effect and its row."""
+        return self.details.status in ("succeeded", "partial")
+
+
+async def look(at: Workshop, build: str) -> Seen:
+    """Temporal has to answer; a workflow that is about to close is waited for."""
+    settings = load_settings(start=at.root, environment=at.environment)
+    client = await connect(settings, at.environment, patience=30)
+    async with await open_store(settings.store_url) as store:
+        undo, places = await _tables(store, build)
+        row = await store.builds.get(build)
+        events = [event for _, event in await store.events.read(build)]
+        sagas = [build, *(task_saga_id(build, task) for task in known_tasks(events)), sweep_id(build)]
+        return Seen(
+            at=at,
+            build=build,
+            settings=settings,
+            events=events,
+            details=fold_details(build, events),
+            histories=await _histories(client, sagas, {event.run for event in events}),
+            tries=await store.calls.tries(build),
+            spent=await store.ledger.spent(build_account(build)),
+            running=[saga for saga in sagas if await _runs(client, saga)],
+            row=row,
+            undo=undo,
+            places=places,
+        )
+
+
+async def builds_of(at: Workshop) -> list[str]:
+    """Every build of a workshop but those whose log is damaged."""
+    settings, found = load_settings(start=at.root, environment=at.environment), []
+    async with await open_store(settings.store_url) as store:
+        for row in await store.builds.list(limit=1000):
+            with suppress(EventUnreadable):
+                await store.events.read(row.build)
+                found.append(row.build)
+    return found
+
+
+async def _runs(client: Client, saga: str) -> bool:
+    """The sweeper of a build ends a moment after its last row."""
+    until = time.monotonic() + 20
+    while True:
+        try:
+            closed = (await client.get_workflow_handle(saga).describe()).close_time
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            return False
+        if closed is not None or time.monotonic() > until:
+            return closed is None
+        await asyncio.sleep(0.1)
+
+
+async def _histories(client: Client, sagas: Sequence[str], runs: set[str]) -> dict[str, WorkflowHistory]:
+    found: dict[str, WorkflowHistory] = {}
+    for run in sorted(runs):
+        for saga in sagas:
+            try:
+                found[run] = await client.get_workflow_handle(saga, run_id=run).fetch_history()
+            except RPCError as error:
+                if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+                    raise
+            else:
+                break
+    return found
+
+
+def recorded_in(history: WorkflowHistory) -> list[tuple[str, int]]:
+    """The keys of all rows that were handed to record_events; after a reset also those of the run before."""
+    keys = []
+    for event in history.events:
+        scheduled = event.activity_task_scheduled_event_attributes
+        if scheduled.activity_type.name == "record_events":
+            batch: dict[str, Any] = json.loads(scheduled.input.payloads[0].data)
+            keys += [(each["run"], each["sequence"]) for each in batch["events"]]
+    return keys
+
+
+async def _tables(store: Store, build: str) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """What the ports do not show: undo records that are closed, and who holds a place."""
+    assert isinstance(store, SqlStore)
+    records = select(tables.undo.c.key, tables.undo.c.action, tables.undo.c.outcome).where(tables.undo.c.build == build)
+    holders = select(tables.places.c.holder).where(tables.places.c.build == build)
+
+    async def read(connection: AsyncConnection) -> tuple[list[tuple[str, str, str]], list[str]]:
+        undo = [(key, action, outcome) for key, action, outcome in await connection.execute(records)]
+        return undo, list((await connection.execute(holders)).scalars())
+
+    return await store._database.read(read)
+
+
+def ended_in(history: WorkflowHistory) -> list[str]:
+    """The activities of a run that came to a result or to a verdict; those lost with their worker are begun afresh."""
+    types = {
+        event.event_id: event.activity_task_scheduled_event_attributes.activity_type.name
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    }
+    ended = []
+    for event in history.events:
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+            ended.append(types[event.activity_task_completed_event_attributes.scheduled_event_id])
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
+            ended.append(types[event.activity_task_failed_event_attributes.scheduled_event_id])
+    return ended
