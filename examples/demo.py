@@ -1,8 +1,9 @@
 """The demo: ``python examples/demo.py [--yes] [--model provider/name] [--keep]``, or ``make demo``.
 
-A real small service gets a real feature. A model plans and writes it, with mistakes; tests in a sandbox catch them;
-one of Mendwork's own workers is killed on the way; and a branch is there in the end, checked from outside. Exit code 0
-when everything was as promised, 1 when not, 130 after Ctrl-C, 143 after SIGTERM.
+A real small service gets a real feature. A model plans and writes it, two tasks at a time, with mistakes; tests in a
+sandbox, a conflict and another model's review catch them; one of Mendwork's own workers is killed on the way; a person is
+asked; and a branch is there in the end, checked from outside. Exit code 0 when everything was as promised, 1 when not,
+130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from stage import finale
 from stage.checks import Promise, bill_promises, report, repository_promises, suite_promises
 from stage.engine import Build, Engine
 from stage.narrator import Narrator
+from stage.person import Decision, decide, decision_promises, undone_promises
 from stage.processes import Program, StageFailure
 from stage.sabotage import Sabotage
 from stage.scene import EXAMPLE, PROJECT, Scene, fresh_scene, make_repository, stage_environment, write_config
+from stage.story import Story, story_promises
 
 LOOK_EVERY_SECONDS = 0.3
 SCRIPTED_SECONDS = 300.0
@@ -38,10 +41,11 @@ class Dismissed(KeyboardInterrupt):
 class Demo:
     """One performance."""
 
-    def __init__(self, scene: Scene, narrator: Narrator, *, model: str) -> None:
+    def __init__(self, scene: Scene, narrator: Narrator, *, model: str, ask: bool) -> None:
         self._scene = scene
         self._narrator = narrator
         self._model = model
+        self._ask = ask
         self._programs = contextlib.ExitStack()
 
     def __enter__(self) -> Demo:
@@ -65,7 +69,11 @@ class Demo:
         self._narrator.command("mendwork dev")
         engine.wait_until_ready(self._keep(engine.serve()))
         build, sabotage = self._build(engine)
-        return self._show(engine, build, sabotage, base)
+        decision = self._decide(engine, build, sabotage)
+        if decision is None or decision.yes:
+            return self._show(engine, build, sabotage, base, decision)
+        build.program.result()
+        return report(self._narrator, undone_promises(engine, base))
 
     def _set_the_scene(self) -> str:
         self._narrator.chapter("A small notes service in a git repository")
@@ -75,7 +83,7 @@ class Demo:
             self._narrator.tell(f"The model is {self._model}: what it costs is real money.")
             write_config(self._scene, model=self._model, base_url="")
         else:
-            write_config(self._scene, model="openai/scripted", base_url=self._start_scripted_server())
+            write_config(self._scene, model="", base_url=self._start_scripted_server())
         return base
 
     def _start_scripted_server(self) -> str:
@@ -87,18 +95,29 @@ class Demo:
             base_url = str(json.loads(server.first_line())["base_url"])
         except (ValueError, KeyError) as error:
             raise StageFailure(f"the scripted model server does not start: {server.said()}") from error
-        self._narrator.tell(f"A model server that answers from a script, faults included: {base_url}")
+        self._narrator.tell(f"Two models that answer from a script, one writes and one reviews: {base_url}")
         return base_url
 
     def _build(self, engine: Engine) -> tuple[Build, Sabotage]:
         self._narrator.chapter("A feature is built: tags on notes")
-        sabotage = Sabotage(engine, after=0 if self._model else 1)
+        sabotage = Sabotage(engine)
         build = self._follow(engine.start_build(), sabotage)
         if build.needs_less_isolation():
             self._narrator.tell("This machine lets nobody limit memory and processes, and Mendwork is never silently")
             self._narrator.tell("weaker: it refuses, until one says that it may do without.")
             build = self._follow(engine.start_build(allow_missing="memory,pids"), sabotage)
         return build, sabotage
+
+    def _decide(self, engine: Engine, build: Build, sabotage: Sabotage) -> Decision | None:
+        """The approval of the change; None when the build ended without asking."""
+        if not build.waits:
+            return None
+        self._narrator.chapter("A person is asked: is this the change that was wanted?")
+        decision = decide(engine, build.name, ask=self._ask)
+        build.program.result()
+        build.follow_again()
+        self._follow(build, sabotage)
+        return decision
 
     def _follow(self, build: Build, sabotage: Sabotage) -> Build:
         self._keep(build.program)
@@ -111,22 +130,23 @@ class Demo:
             time.sleep(LOOK_EVERY_SECONDS)
         return build
 
-    def _show(self, engine: Engine, build: Build, sabotage: Sabotage, base: str) -> bool:
+    def _show(self, engine: Engine, build: Build, sabotage: Sabotage, base: str, decision: Decision | None) -> bool:
         code, output = build.program.result()
         status = engine.status(build.name)
         if code != 0:
             raise StageFailure(f"the build ended with exit code {code}: {status.get('sentence', '')}")
         branch = f"mendwork/{build.name}"
-        self._narrator.chapter("What it changed")
-        finale.show_diff(engine, build.name)
+        story = Story.of(engine.run("trace", build.name, "--jsonl"))
         self._narrator.chapter("What went wrong on the way, and was recovered from")
-        recovered = finale.show_faults(engine, build.name)
+        recovered = finale.show_troubles(engine, build.name, story)
         self._narrator.tell(f"pid {sabotage.killed}, the model worker: killed; pid {sabotage.successor} took over")
         self._narrator.chapter("What was promised, checked from outside")
         promises = [
-            Promise(sentence="`mendwork build` printed the build's name", holds=output.strip() == build.name),
+            Promise(sentence="stdout held the build's name and nothing else", holds=output.strip() == build.name),
             Promise(sentence="a worker was killed once and replaced", holds=sabotage.successor != 0),
+            *(decision_promises(engine, story, decision, branch=branch) if decision else []),
             *self._promises(branch, base, [task["task"] for task in status["tasks"]], recovered),
+            *([] if self._model else story_promises(story)),
         ]
         kept = report(self._narrator, promises)
         self._narrator.chapter("What it cost")
@@ -140,7 +160,7 @@ class Demo:
         promises += suite_promises(self._scene, branch=branch)
         if self._model:
             return promises
-        promises.append(Promise(sentence="three tasks, four faults recovered", holds=(len(tasks), recovered) == (3, 4)))
+        promises.append(Promise(sentence="three tasks, six troubles mended", holds=(len(tasks), recovered) == (3, 6)))
         return promises + bill_promises(self._scene.bill)
 
     def _keep(self, program: Program) -> Program:
@@ -161,9 +181,13 @@ def main(arguments: list[str] | None = None) -> int:
     folder = _folder(keep=chosen.keep)
     signal.signal(signal.SIGTERM, _dismiss)
     try:
-        with fresh_scene(folder, tell=narrator.tell) as scene, Demo(scene, narrator, model=chosen.model) as demo:
+        asking = narrator.interactive and not chosen.yes
+        with (
+            fresh_scene(folder, tell=narrator.tell) as scene,
+            Demo(scene, narrator, model=chosen.model, ask=asking) as demo,
+        ):
             kept = demo.play(os.environ)
-            if narrator.interactive and not chosen.yes:
+            if asking:
                 narrator.ask("Look around, then press Enter: everything is stopped.")
     except StageFailure as error:
         narrator.bad(str(error))

@@ -24,15 +24,17 @@ class Promise:
 
 
 def repository_promises(scene: Scene, *, branch: str, base: str, tasks: list[str]) -> list[Promise]:
-    """One branch more, one commit per task on it, nothing else touched."""
+    """One branch more, commits of the tasks and of nobody else on it, nothing else touched."""
     branches = set(git(scene, "for-each-ref", "--format=%(refname:short)").split())
-    subjects = git(scene, "log", "--reverse", "--format=%B%x00", f"{base}..{branch}").split("\0")
-    messages = [subject for subject in subjects if subject.strip()]
-    named = len(messages) == len(tasks) and all(task in text for task, text in zip(tasks, messages, strict=True))
+    trailer = "--format=%(trailers:key=Mendwork-Task,valueonly,separator=%x2C)"
+    made_by = git(scene, "log", trailer, f"{base}..{branch}").splitlines()
     untouched = git(scene, "rev-parse", "HEAD").strip() == base and not git(scene, "status", "--porcelain")
     return [
         Promise(sentence=f"the result is on {branch}, the only new branch", holds=branches == {"main", branch}),
-        Promise(sentence=f"{len(messages)} commits, one for each of {', '.join(tasks)}", holds=named),
+        Promise(
+            sentence=f"{len(made_by)} commits, every one by one of {', '.join(tasks)}",
+            holds=set(made_by) == set(tasks),
+        ),
         Promise(sentence="your branch, index and working tree are as they were", holds=untouched),
     ]
 

@@ -1,10 +1,12 @@
-"""Mendwork as the demo drives it: ``mendwork dev``, ``build``, ``status`` and ``show``."""
+"""Mendwork as the demo drives it: by its command line."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ SPEC = EXAMPLE / "spec.md"
 READY_SECONDS = 60.0
 WORKERS = 4
 REFUSED = 3
+WAITING = 7
 STARTED = " started: "
 NO_WORKER = "no worker answers"
 
@@ -72,6 +75,10 @@ class Engine:
         """The standard output of a command. Raises StageFailure."""
         return run([MENDWORK, *arguments], environment=self.environment)
 
+    def converse(self, *arguments: str) -> int:
+        """A command that talks to whoever sits at this terminal. Returns its exit code."""
+        return subprocess.run([MENDWORK, *arguments], env=dict(self.environment), check=False).returncode
+
     def start_build(self, *, allow_missing: str = "") -> Build:
         """``mendwork build spec.md``, once a worker polls; its lines are told as they come. Raises StageFailure."""
         options = ["--allow-missing", allow_missing] if allow_missing else []
@@ -92,14 +99,21 @@ class Build:
     """A build that is followed. ``name`` is empty until it has started."""
 
     def __init__(self, engine: Engine, options: Sequence[str]) -> None:
-        self._narrator = engine.narrator
+        self._engine = engine
+        self._told: Counter[str] = Counter()
+        self._again: Counter[str] = Counter()
         self.name = ""
-        self.program = Program(
-            [MENDWORK, "build", str(SPEC), *options],
-            environment=engine.environment,
-            log=engine.scene.logs / f"build-{time.monotonic_ns()}.log",
-            hear=self._hear,
-        )
+        self.program = self._follow("build", str(SPEC), *options)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a person, and nobody could be asked."""
+        return self.program.code == WAITING
+
+    def follow_again(self) -> None:
+        """With ``mendwork watch``, which begins at the beginning: only what is new is told."""
+        self._again = self._told.copy()
+        self.program = self._follow("watch", self.name)
 
     @property
     def over(self) -> bool:
@@ -117,8 +131,19 @@ class Build:
         """Whether it was refused because this machine cannot limit memory or processes."""
         return self.program.code == REFUSED and "--allow-missing" in self.program.said()
 
+    def _follow(self, *command: str) -> Program:
+        return Program(
+            [MENDWORK, *command],
+            environment=self._engine.environment,
+            log=self._engine.scene.logs / f"build-{time.monotonic_ns()}.log",
+            hear=self._hear,
+        )
+
     def _hear(self, line: str) -> None:
         if not self.name and STARTED in line:
             self.name = line.split(STARTED)[0].strip()
-        if self.name:
-            self._narrator.quote("build", line)
+        if self._again[line]:
+            self._again[line] -= 1
+        elif self.name:
+            self._told[line] += 1
+            self._engine.narrator.quote("build", line)

@@ -12,17 +12,13 @@ from adapters.temporal.finding import find_server
 
 from .engine import Engine
 from .scene import PROJECT
+from .story import Story
 
 
-def show_diff(engine: Engine, build: str) -> None:
-    """The whole change."""
-    engine.narrator.command(f"mendwork show {build} --diff")
-    engine.narrator.diff(engine.run("show", build, "--diff"))
-
-
-def show_faults(engine: Engine, build: str) -> int:
+def show_troubles(engine: Engine, build: str, story: Story) -> int:
     """Everything that went wrong and was recovered from. Returns how much that was."""
     lines = _faults(json.loads(engine.run("show", build, "--json")))
+    lines += [f"{sent.task}: sent back ({sent.why}): {sent.sentence}" for sent in story.sent_back()]
     for line in lines:
         engine.narrator.tell(line)
     return len(lines)
@@ -50,10 +46,11 @@ def show_where(engine: Engine, build: str, branch: str) -> None:
     command(f"git -C {_short(engine.scene.repository)} log --stat {branch}")
     tell("What Mendwork knows about it, now and later:")
     command(f"MENDWORK_CONFIG={_short(engine.scene.config)} .venv/bin/mendwork show {build}")
+    command(f"MENDWORK_CONFIG={_short(engine.scene.config)} .venv/bin/mendwork trace {build}")
 
 
 def _faults(details: dict[str, Any]) -> list[str]:
-    lines = [f"planning: {_sentence(fault)}" for fault in details["faults"]]
+    lines = [f"planning or review: {_sentence(fault)}" for fault in details["faults"]]
     for task in details["tasks"].values():
         for attempt in task["attempts"]:
             where = f"{task['task']} #{attempt['number']}"

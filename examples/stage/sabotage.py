@@ -13,11 +13,10 @@ WORKER = "model"
 
 
 class Sabotage:
-    """Kills the model worker with SIGKILL, once, when ``after`` tasks are done and the next waits for the model."""
+    """Kills the model worker with SIGKILL, once, while the first task waits for the model."""
 
-    def __init__(self, engine: Engine, *, after: int) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._after = after
         self.killed = 0
         self.successor = 0
         self._at = 0.0
@@ -31,9 +30,8 @@ class Sabotage:
 
     def _call_in_flight(self, status: dict[str, Any]) -> bool:
         tasks = status.get("tasks", [])
-        done = sum(task["status"] == "succeeded" for task in tasks)
         waiting = any(task["status"] == "running" and task.get("phase") == "writing" for task in tasks)
-        return done >= self._after and waiting and status.get("calls_running", 0) > 0
+        return waiting and status.get("calls_running", 0) > 0
 
     def _kill(self) -> None:
         pid = self._engine.running().get("workers", {}).get(WORKER)

@@ -92,17 +92,21 @@ def git(scene: Scene, *arguments: str) -> str:
 
 
 def write_config(scene: Scene, *, model: str, base_url: str) -> None:
-    """The configuration: one project, one model for both roles. Without ``base_url`` the model is a real one."""
-    lines = [
-        "[temporal]\nport = 0\nui_port = 0\n",
-        "[timeouts]\nheartbeat = 2\nsticky = 2\n",
-        f"[models.{'scripted' if base_url else 'chosen'}]\nmodel = {json.dumps(model)}",
-    ]
+    """The configuration: one project, and a model that plans and writes. A scripted one, at ``base_url``, is reviewed by
+    another; a real one reviews itself."""
+    lines = ["[temporal]\nport = 0\nui_port = 0\n", "[timeouts]\nheartbeat = 2\nsticky = 2\n"]
     if base_url:
-        lines.append(f"base_url = {json.dumps(base_url)}\napi_key_env = {json.dumps(KEY)}")
-        lines.append("input_price = 3.0\noutput_price = 15.0\n")
+        lines += [_scripted("writer", base_url), _scripted("reviewer", base_url)]
+        lines.append('[roles]\nreasoning = ["writer"]\ncoding = ["writer"]\nvalidation = ["reviewer"]')
+    else:
+        lines.append(f"[models.chosen]\nmodel = {json.dumps(model)}")
     lines.append(f'\n[projects.notes]\nrepository = "notes"\ntest = {json.dumps(scene.test_command())}')
     scene.config.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _scripted(name: str, base_url: str) -> str:
+    model = f"[models.{name}]\nmodel = {json.dumps(f'openai/{name}')}\nbase_url = {json.dumps(base_url)}\n"
+    return f"{model}api_key_env = {json.dumps(KEY)}\ninput_price = 3.0\noutput_price = 15.0\n"
 
 
 def stage_environment(scene: Scene, environment: Mapping[str, str], *, scripted: bool) -> dict[str, str]:

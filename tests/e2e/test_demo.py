@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.workshop import CHECKOUT
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_the_demo_keeps_its_promises_without_a_terminal(tmp_path: Path) -> None:
     before = set(CHECKOUT.glob(".mendwork-demo*"))
     environment = {name: os.environ[name] for name in ("PATH", "MENDWORK_TEMPORAL__SERVER") if name in os.environ}
@@ -23,12 +23,21 @@ def test_the_demo_keeps_its_promises_without_a_terminal(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=170,
+        timeout=290,
     )
     for folder in set(CHECKOUT.glob(".mendwork-demo*")) - before:
         shutil.rmtree(folder)
     printed = done.stdout + done.stderr
     assert done.returncode == 0, printed
-    assert "kill -9" in printed
-    assert "RateLimited" in printed
-    assert "mendwork/build-notes-1" in printed
+    for part in (
+        "kill -9",
+        "RateLimited",
+        "sent back (conflict",
+        "sent back (finding",
+        "Nobody is asked here: the demo answers",
+        "$ mendwork approve build-notes-1 ",
+        "were at work at the same time",
+        "mendwork/build-notes-1",
+    ):
+        assert part in printed, printed
+    assert "✗" not in printed

@@ -17,10 +17,28 @@ from pydantic import TypeAdapter
 
 from adapters.models.scripted.script import load_script
 from domain.build.change import Change, edited, path_problem
-from domain.build.plan import Plan, problems, run_order
+from domain.build.plan import Plan, problems
+from domain.flow.board import Node, TaskState, startable, undeclared
+from domain.review.findings import Review
+from tests.e2e.workshop import git, make_repository
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "notes"
 FAULTS_SHOWN = {"rate_limited", "slow", "malformed_json"}
+Attempt = tuple[str, int]
+BASE: Attempt = ("", 0)
+
+
+# Where the build writes each attempt: on top of which other one, or of the base.
+WRITTEN_ON = {
+    ("tag-storage", 1): BASE,
+    ("tag-storage", 2): BASE,
+    ("tag-api", 1): ("tag-storage", 2),
+    ("tag-api", 2): ("tag-storage", 2),
+    ("tag-export", 1): ("tag-storage", 2),
+    ("tag-export", 2): ("tag-api", 2),
+    ("tag-export", 3): ("tag-export", 2),
+}
+UNPLANNED = {"notes/api.py", "README.md"}
 
 
 class Answers:
@@ -34,11 +52,14 @@ class Answers:
         (entry,) = [e for e in self.entries if (e["role"], e.get("task"), e.get("attempt", 1)) == (role, task, attempt)]
         return entry
 
-    def attempts(self, task: str) -> int:
-        return sum(e.get("task") == task for e in self.entries)
+    def changes(self) -> list[Attempt]:
+        return [(e["task"], e["attempt"]) for e in self.entries if e["role"] == "Change"]
 
     def change(self, task: str, attempt: int) -> Change:
         return TypeAdapter(Change).validate_python(self._entry("Change", task, attempt)["answer"], strict=False)
+
+    def review(self, attempt: int) -> Review:
+        return TypeAdapter(Review).validate_python(self._entry("Review", None, attempt)["answer"], strict=False)
 
 
 def apply(change: Change, tree: Path) -> None:
@@ -80,51 +101,57 @@ def answers() -> Answers:
 
 
 @pytest.fixture(scope="module")
-def trees(tmp_path_factory: pytest.TempPathFactory, answers: Answers) -> dict[tuple[str, int], Path]:
-    """The tree before (key ``("", 0)``) and after every attempt, which starts where the task before ended."""
+def trees(tmp_path_factory: pytest.TempPathFactory, answers: Answers) -> dict[Attempt, Path]:
+    """The tree of the base and of every attempt."""
     base = tmp_path_factory.mktemp("base") / "tree"
     shutil.copytree(EXAMPLE / "repo", base, ignore=shutil.ignore_patterns("__pycache__"))
-    made: dict[tuple[str, int], Path] = {("", 0): base}
-    for task in run_order(answers.plan):
-        for attempt in range(1, answers.attempts(task) + 1):
-            made[task, attempt] = tmp_path_factory.mktemp(task) / "tree"
-            shutil.copytree(base, made[task, attempt])
-            apply(answers.change(task, attempt), made[task, attempt])
-        base = made[task, answers.attempts(task)]
+    made: dict[Attempt, Path] = {BASE: base}
+    for (task, attempt), before in WRITTEN_ON.items():
+        made[task, attempt] = tmp_path_factory.mktemp(task) / "tree"
+        shutil.copytree(made[before], made[task, attempt], ignore=shutil.ignore_patterns("__pycache__"))
+        apply(answers.change(task, attempt), made[task, attempt])
     return made
 
 
-def test_the_plan_is_usable_and_has_dependencies_and_shared_files(answers: Answers) -> None:
+def nodes(plan: Plan) -> list[Node]:
+    return [Node(id=task.id, depends_on=task.depends_on, files=(*task.files, *task.tests)) for task in plan.tasks]
+
+
+def test_the_plan_is_usable_and_two_of_its_tasks_run_side_by_side(answers: Answers) -> None:
     assert problems(answers.plan, max_tasks=3) == ()
-    storage, api, export = answers.plan.tasks
-    assert (storage.depends_on, api.depends_on) == ((), ("tag-storage",))
-    assert export.depends_on == ("tag-storage", "tag-api")
-    assert set(api.files) & set(export.files) == {"notes/api.py", "README.md"}
-    assert set(storage.files) & set(export.files) == {"notes/store.py"}
+    states = {task.id: TaskState() for task in answers.plan.tasks}
+    assert startable(nodes(answers.plan), states, limit=4) == ("tag-storage",)
+    states["tag-storage"].status = "merged"
+    assert startable(nodes(answers.plan), states, limit=4) == ("tag-api", "tag-export")
+
+
+def test_every_answer_is_asked_for(answers: Answers) -> None:
+    assert answers.changes() == list(WRITTEN_ON)
+    assert len(answers.entries) == 1 + len(WRITTEN_ON) + 2
 
 
 def test_the_scripted_server_takes_the_file() -> None:
     assert load_script(EXAMPLE / "answers.yaml")
 
 
-def test_every_change_touches_exactly_the_files_that_the_plan_names(answers: Answers) -> None:
-    for task in answers.plan.tasks:
-        for attempt in range(1, answers.attempts(task.id) + 1):
-            touched = {operation.path for operation in answers.change(task.id, attempt).operations}
-            assert touched == set(task.files), (task.id, attempt)
+def test_only_the_export_touches_files_that_the_plan_does_not_name_for_it(answers: Answers) -> None:
+    for task, attempt in answers.changes():
+        (node,) = [node for node in nodes(answers.plan) if node.id == task]
+        touched = {operation.path for operation in answers.change(task, attempt).operations}
+        unplanned = UNPLANNED if task == "tag-export" and attempt < 3 else set()
+        assert set(undeclared(node, touched)) == unplanned, (task, attempt)
 
 
 def test_the_script_holds_the_faults_that_the_demo_promises(answers: Answers) -> None:
     kinds = [fault["kind"] for entry in answers.entries for fault in entry.get("faults", [])]
     assert sorted(kinds) == sorted(FAULTS_SHOWN)
-    actions = {operation.action for task, n in [("tag-storage", 2), ("tag-export", 1)]
-               for operation in answers.change(task, n).operations}  # fmt: skip
+    actions = {operation.action for each in answers.changes() for operation in answers.change(*each).operations}
     assert actions == {"create", "edit", "replace"}
 
 
-def test_the_right_answers_are_green_and_each_adds_tests(trees: dict[tuple[str, int], Path]) -> None:
+def test_the_right_answers_are_green_and_each_adds_tests(trees: dict[Attempt, Path]) -> None:
     counts = []
-    for key in (("", 0), ("tag-storage", 2), ("tag-api", 2), ("tag-export", 1)):
+    for key in (BASE, ("tag-storage", 2), ("tag-api", 2), ("tag-export", 2), ("tag-export", 3)):
         green, count, output = run_tests(trees[key])
         assert green, output
         counts.append(count)
@@ -132,7 +159,51 @@ def test_the_right_answers_are_green_and_each_adds_tests(trees: dict[tuple[str, 
     assert counts == sorted(set(counts)), "every task adds tests"
 
 
-def test_the_first_tag_storage_is_caught_by_the_tests_that_it_brings(trees: dict[tuple[str, int], Path]) -> None:
+def test_the_first_export_is_green_by_itself_and_conflicts_with_the_api(
+    trees: dict[Attempt, Path], tmp_path: Path
+) -> None:
+    green, _, output = run_tests(trees["tag-export", 1])
+    assert green, output
+    repository = make_repository(tmp_path / "merge", {".keep": ""})
+    for branch, attempt in (("main", ("tag-storage", 2)), ("api", ("tag-api", 2)), ("export", ("tag-export", 1))):
+        git(repository, "checkout", "-q", *([] if branch == "main" else ["-b", branch, "main"]))
+        shutil.copytree(trees[attempt], repository, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        git(repository, "add", "-A")
+        git(repository, "commit", "-q", "-m", branch)
+    merged = subprocess.run(
+        ["git", "-C", str(repository), "merge-tree", "--write-tree", "--name-only", "api", "export"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert merged.returncode == 1
+    assert set(merged.stdout.split("\n\n")[0].splitlines()[1:]) == UNPLANNED
+
+
+def test_the_reviewer_is_right_and_what_it_found_is_mended(
+    answers: Answers, trees: dict[Attempt, Path], tmp_path: Path
+) -> None:
+    serious = [finding for finding in answers.review(1).findings if finding.severity == "high"]
+    assert [(finding.task, finding.file) for finding in serious] == [("tag-export", "notes/__main__.py")]
+    line = (trees["tag-export", 2] / serious[0].file).read_text().splitlines()[serious[0].line - 1]
+    assert line.strip() == "store = NoteStore(config.database)"
+    for attempt, code, made in ((2, 0, True), (3, 1, False)):
+        folder = tmp_path / str(attempt)
+        done = subprocess.run(
+            [sys.executable, "-m", "notes", "export"],
+            cwd=trees["tag-export", attempt], env={"DATA_DIR": str(folder)}, capture_output=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, (folder / "notes.db").exists()) == (code, made)
+
+
+def test_the_second_review_finds_nothing_serious_and_every_finding_has_its_file(
+    answers: Answers, trees: dict[Attempt, Path]
+) -> None:
+    assert {finding.severity for finding in answers.review(2).findings} == {"low"}
+    for number in (1, 2):
+        for finding in answers.review(number).findings:
+            assert (trees["tag-export", number + 1] / finding.file).is_file()
+
+
+def test_the_first_tag_storage_is_caught_by_the_tests_that_it_brings(trees: dict[Attempt, Path]) -> None:
     tree = trees["tag-storage", 1]
     assert broken_files(tree) == []
     green, count, output = run_tests(tree)
@@ -144,7 +215,7 @@ def test_the_first_tag_storage_is_caught_by_the_tests_that_it_brings(trees: dict
     ]
 
 
-def test_the_first_tag_api_is_no_python(trees: dict[tuple[str, int], Path]) -> None:
+def test_the_first_tag_api_is_no_python(trees: dict[Attempt, Path]) -> None:
     assert broken_files(trees["tag-api", 1]) == ["notes/validation.py"]
     assert broken_files(trees["tag-api", 2]) == []
 

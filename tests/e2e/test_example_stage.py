@@ -71,7 +71,7 @@ def repository(scene: Scene) -> str:
     for number, task in enumerate(TASKS):
         passing = f"import unittest\nclass T{number}(unittest.TestCase):\n    def test_it(self): pass\n"
         (elsewhere / "tests" / f"test_new_{number}.py").write_text(passing)
-        commit(elsewhere, f"Something\n\nTask: {task}")
+        commit(elsewhere, f"Something\n\nMendwork-Task: {task}")
     run(["git", "-C", str(elsewhere), "push", "-q", "origin", "HEAD:refs/heads/mendwork/b"])
     return base
 
@@ -114,14 +114,16 @@ class TestScene:
 
     def test_the_configuration_is_one_that_mendwork_reads(self, scene: Scene) -> None:
         make_repository(scene)
-        write_config(scene, model="openai/scripted", base_url="http://127.0.0.1:1/v1")
+        write_config(scene, model="", base_url="http://127.0.0.1:1/v1")
         environment = stage_environment(scene, {"PATH": os.environ["PATH"]}, scripted=True)
         settings = load_settings(start=Path("/"), environment=environment)
         project = settings.allowlist()["notes"]
         assert project.repository == str(scene.repository)
         assert project.test[1:] == ("-m", "unittest", "discover", "-s", "tests", "-t", ".")
-        assert settings.chain("coding") == settings.chain("reasoning") == ("scripted",)
-        assert settings.models["scripted"].api_key_env in environment
+        assert settings.chain("coding") == settings.chain("reasoning") == ("writer",)
+        assert settings.chain("validation") == ("reviewer",)
+        assert {model.api_key_env for model in settings.models.values()} <= set(environment)
+        assert (project.consent.approve, project.consent.review, project.consent.land) == (("change",), True, "branch")
         assert (settings.temporal.port, settings.timeouts.heartbeat) == (0, 2.0)
 
     def test_a_real_model_is_configured_without_server_or_key(self, scene: Scene) -> None:
@@ -194,9 +196,17 @@ class TestChecks:
         promises = repository_promises(scene, branch="mendwork/b", base=repository, tasks=[*TASKS, "tag-export"])
         assert broken(promises) == [0, 1, 2]
 
-    def test_commits_in_another_order_than_the_tasks_are_seen(self, scene: Scene, repository: str) -> None:
-        promises = repository_promises(scene, branch="mendwork/b", base=repository, tasks=TASKS[::-1])
+    def test_a_commit_of_nobodys_task_is_seen(self, scene: Scene, repository: str) -> None:
+        promises = repository_promises(scene, branch="mendwork/b", base=repository, tasks=TASKS[:1])
         assert broken(promises) == [1]
+
+    def test_a_task_may_have_several_commits_in_any_order(self, scene: Scene, repository: str) -> None:
+        elsewhere = scene.folder / "elsewhere"
+        (elsewhere / "more").write_text("more")
+        commit(elsewhere, f"Mended\n\nMendwork-Task: {TASKS[0]}")
+        run(["git", "-C", str(elsewhere), "push", "-q", "origin", "HEAD:refs/heads/mendwork/b"])
+        promises = repository_promises(scene, branch="mendwork/b", base=repository, tasks=TASKS[::-1])
+        assert broken(promises) == []
 
     def test_red_tests_and_lost_tests_are_seen(self, scene: Scene, repository: str) -> None:
         worse = scene.folder / "worse"
