@@ -198,6 +198,7 @@ def _endpoints(settings: Settings, environment: Mapping[str, str]) -> dict[str, 
             api_key=environment.get(model.api_key_env, "") if model.api_key_env else "",
             key_name=model.api_key_env,
             structured=model.structured,
+            pin=model.pin,
             price=model.price(),
         )
         for name, model in settings.models.items()

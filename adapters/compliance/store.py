@@ -183,7 +183,7 @@ class UndoCompliance:
             await store.undo.register(record)
         assert list(await store.undo.open()) == records
 
-    async def test_repeating_a_record_changes_nothing_also_when_it_is_closed(self, store: Store) -> None:
+    async def test_repeating_a_record_changes_nothing_while_it_is_open(self, store: Store) -> None:
         await store.undo.register(self.RECORD)
         await store.undo.register(self.RECORD)
         assert len(await store.undo.open()) == 1

@@ -13,7 +13,8 @@ class Endpoint:
 
     Without ``api_key`` the provider's usual environment variable counts, but only without ``base_url``: a key of one
     provider is never sent to another's address. ``key_name`` is the variable that a person has to set, for messages.
-    ``structured``: the server takes a JSON schema as ``response_format``. ``price`` None asks litellm's own table.
+    ``structured``: the server takes a JSON schema as ``response_format``; ``pin``: it takes a temperature and a seed.
+    ``price`` None asks litellm's own table.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Endpoint:
     api_key: str = field(default="", repr=False)
     key_name: str = ""
     structured: bool = True
+    pin: bool = True
     price: Price | None = None
 
     @property

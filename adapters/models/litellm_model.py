@@ -75,6 +75,8 @@ class LitellmModel:
 
 def _pinned(litellm: Any, request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
     """What makes the answer repeatable, as far as this model takes it."""
+    if not endpoint.pin:
+        return {}
     wanted = {"temperature": 0, "seed": request.key.seed}
     try:
         return taken_pins(litellm, endpoint.model, base_url=endpoint.base_url, wanted=wanted)

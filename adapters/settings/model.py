@@ -99,13 +99,15 @@ class ModelSettings(_Section):
     """One model. ``model`` is litellm's ``provider/name``; ``base_url`` any OpenAI-compatible server.
 
     Keys come only from the environment: ``api_key_env`` names the variable (empty: the provider's usual one).
-    ``structured`` is whether the server takes a JSON schema as ``response_format``. Prices are USD per million tokens.
+    ``structured`` is whether the server takes a JSON schema as ``response_format``, ``pin`` whether it takes the
+    temperature and the seed that make answers repeatable. Prices are USD per million tokens.
     """
 
     model: str = Field(min_length=1)
     base_url: str = ""
     api_key_env: str = Field(default="", pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")
     structured: bool = True
+    pin: bool = True
     input_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 

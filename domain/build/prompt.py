@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, replace
 
 from domain.ports.language_model import Message
 
+SHOWN_AGAIN = 20_000
+"""Characters of an answer that go back to its model."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
@@ -34,7 +37,18 @@ class Prompt:
         )
 
     def sent_back(self, answer: str, problems: tuple[str, ...], *, wording: str) -> Prompt:
-        """The conversation with the answer that did not fit and what is wrong with it."""
-        said = Message(role="assistant", content=answer)
+        """The conversation with the answer that did not fit, its middle left out where it is long, and what is wrong.
+
+        What goes back is paid for: an answer that was cut at megabytes would cost more than the call.
+        """
+        said = Message(role="assistant", content=_shortened(answer))
         asked = Message(role="user", content=wording + "".join(f"\n- {problem}" for problem in problems))
         return replace(self, messages=(*self.messages, said, asked))
+
+
+def _shortened(answer: str) -> str:
+    left_out = len(answer) - SHOWN_AGAIN
+    if left_out <= 0:
+        return answer
+    half = SHOWN_AGAIN // 2
+    return f"{answer[:half]}\n[{left_out} characters are left out here]\n{answer[-half:]}"

@@ -265,6 +265,24 @@ async def test_a_plan_prompt_shows_the_readme_and_the_last_plans_problems() -> N
     assert "- the plan has no task" in text
 
 
+async def test_a_huge_answer_goes_back_without_its_middle_because_what_goes_back_is_paid_for() -> None:
+    desk = Desk({"calc.py": b"CALC"})
+    spec = await desk.blobs.put(b"Multiply, please.")
+    first = await ActivityEnvironment().run(
+        desk.prompts.render_plan_prompt, RenderPlanInput(project="calc", base="c0", spec=spec)
+    )
+    answer = await desk.blobs.put(b"begin" + b"x" * 4_000_000 + b"end")
+    again = await ActivityEnvironment().run(
+        desk.prompts.render_again_prompt,
+        RenderAgainInput(prompt=first.prompt, answer=answer, problems=("the answer is cut off",)),
+    )
+    said = json.loads(await desk.blobs.get(again.prompt))["messages"][2]["content"]
+    assert len(said) < 21_000
+    assert said.startswith("begin")
+    assert said.endswith("end")
+    assert "[3980008 characters are left out here]" in said
+
+
 async def test_an_answer_goes_back_in_the_same_conversation() -> None:
     desk = Desk({"calc.py": b"CALC"})
     spec = await desk.blobs.put(b"Multiply, please.")

@@ -95,6 +95,11 @@ class TestPins:
         assert (sent["temperature"], sent["seed"]) == (0, KEY.seed)
         assert answer.pinned == {"temperature": 0, "seed": KEY.seed}
 
+    async def test_a_server_that_is_said_to_take_no_pins_gets_none(self, httpserver: HTTPServer) -> None:
+        answer, request = await asked(httpserver, completion(), pin=False)
+        assert not {"temperature", "seed"} & set(request.get_json())
+        assert answer.pinned == {}
+
     async def test_what_a_model_does_not_take_is_not_sent(self, httpserver: HTTPServer) -> None:
         answer, request = await asked(httpserver, completion(), model="openai/o1")
         assert "temperature" not in request.get_json()

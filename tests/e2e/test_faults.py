@@ -14,6 +14,8 @@ BROKEN = """
 model = "openai/broken"
 base_url = "http://127.0.0.1:9/v1"
 api_key_env = "SCRIPTED_API_KEY"
+input_price = 1.0
+output_price = 4.0
 
 [roles]
 reasoning = ["broken", "coder"]
