@@ -68,7 +68,8 @@ def _build(kind: str, data: Mapping[str, Any]) -> str | None:
         case "build.planned":
             return f"{len(data['tasks'])} tasks: " + ", ".join(plain(task["id"]) for task in data["tasks"])
         case "build.ended":
-            return f"{data['status']}: {plain(data['sentence'])}{_missing(data.get('missing', ()))}"
+            lacks = "" if data["status"] == "partial" else _missing(data.get("missing", ()))  # its sentence says it
+            return f"{data['status']}: {plain(data['sentence'])}{lacks}"
         case "build.paused" | "build.resumed":
             return f"{kind.removeprefix('build.')} by {plain(data.get('by', 'unknown'))}"
         case "build.continued":

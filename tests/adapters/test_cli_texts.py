@@ -84,8 +84,12 @@ def answered(**changes: Any) -> Event:
         ),
         (event("money.warned", sentence="80 % of the build's limit"), "80 % of the build's limit"),
         (
-            event("build.ended", status="partial", sentence="on x", missing=[{"task": "api", "why": "skipped"}]),
-            "partial: on x; missing: api (skipped)",
+            event("build.ended", status="failed", sentence="why", missing=[{"task": "api", "why": "skipped"}]),
+            "failed: why; missing: api (skipped)",
+        ),
+        (
+            event("build.ended", status="partial", sentence="without api", missing=[{"task": "api", "why": "skipped"}]),
+            "partial: without api",
         ),
         (event("something.new"), None),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -295,6 +296,22 @@ class TestApproval:
         assert world.of("land_result") == []
         assert world.events[-1].data["status"] == "escalated"
 
+    async def test_an_approval_that_came_too_late_while_no_worker_ran_is_no_approval(self, client: Client) -> None:
+        world = World(consent=Consent(approve=("change",), review=False, approval_seconds=2.0))
+        queue = uuid.uuid4().hex
+        async with asyncio.timeout(90):
+            async with serving(client, world, queue):
+                handle = await begin(client, queue)
+                asked = await opened(world, "change")
+            await until(lambda: time.time() * 1000 > asked["deadline"])
+            await handle.signal("approve", {"digest": asked["digest"], "by": "ann"})
+            async with serving(client, world, queue):
+                error = await failure(handle)
+        assert error.type == "Escalated"
+        assert world.of("land_result") == []
+        refused = next(event.data for event in world.events if event.kind == "answer.refused")
+        assert refused["reason"].startswith("expired")
+
     async def test_an_abort_in_the_same_instant_as_the_approval_wins(self, client: Client) -> None:
         world = World(consent=APPROVE)
         queue = uuid.uuid4().hex
@@ -413,14 +430,15 @@ class TestInBetween:
         assert result["status"] == "succeeded"
         assert [k for k in world.kinds() if k in ("build.paused", "build.resumed")] == ["build.paused", "build.resumed"]
 
-    async def test_money_that_running_calls_hold_is_waited_for_and_resume_now_ends_the_wait(
-        self, client: Client
+    @pytest.mark.parametrize("kind", ["Busy", "StoreUnavailable"])
+    async def test_what_passes_by_itself_is_waited_for_and_resume_now_ends_the_wait(
+        self, client: Client, kind: str
     ) -> None:
         busy = [True]
 
         def model(call: CallModelInput) -> CalledModel:
             if call.key.step == "plan" and busy:
-                raise refuse("Busy", "all of the budget is held by running calls")
+                raise refuse(kind, "all of the budget is held by running calls")
             return fits(call)
 
         world = World(model=model)
