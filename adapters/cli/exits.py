@@ -33,6 +33,7 @@ _BY_FAULT = {
     "KeyConflict": OWN_FAILURE,
     "DigestMismatch": OWN_FAILURE,
     "BlobMissing": OWN_FAILURE,
+    "PhaseMissing": OWN_FAILURE,
 }
 
 
