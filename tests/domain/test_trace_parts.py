@@ -114,7 +114,7 @@ class TestWaiting:
         }
         assert commands(BUILD, opened(root.note(1, "ask.opened", task="api", **stuck))) == (
             "mendwork answer build-calc-1 q1 retry --hint '…'",
-            "mendwork answer build-calc-1 q1 raise --build-budget USD",
+            "mendwork answer build-calc-1 q1 raise --task-budget USD",
             "mendwork answer build-calc-1 q1 skip",
             "mendwork answer build-calc-1 q1 take --commit BRANCH",
             "mendwork answer build-calc-1 q1 abort",

@@ -88,13 +88,21 @@ def test_a_cancelled_build_undoes_what_it_did(shop: Workshop) -> None:
     assert git(shop.state / "mirrors" / "calc.git", "for-each-ref", f"refs/mendwork/builds/{name}") == ""
 
 
+def content_of(path: Path) -> bytes:
+    """The content of a file that may go away meanwhile, as a database's journal does; of a huge one, the beginning."""
+    try:
+        with path.open("rb") as file:
+            return file.read(50_000_000)
+    except FileNotFoundError:
+        return b""
+
+
 def test_the_key_is_nowhere_but_in_the_model_workers_environment(shop: Workshop) -> None:
     name = shop.mendwork("build", "spec.md", "--project", "calc").out.strip()
     canary = shop.environment["SCRIPTED_API_KEY"].encode()
     shown = [json.dumps(history(shop, workflow)) for workflow in (name, f"{name}-task-mul")]
     assert not [text for text in shown if canary.decode() in text]
-    files = [path for path in shop.state.rglob("*") if path.is_file() and path.stat().st_size < 50_000_000]
-    assert not [path for path in files if canary in path.read_bytes()]
+    assert not [path for path in shop.state.rglob("*") if path.is_file() and canary in content_of(path)]
     holders = {worker for worker, pid in shop.pids().items() if canary in Path(f"/proc/{pid}/environ").read_bytes()}
     assert holders == {"model"}
     assert not [pid for pid in shop.pids().values() if canary in Path(f"/proc/{pid}/cmdline").read_bytes()]
