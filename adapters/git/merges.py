@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +71,7 @@ class GitMerges:
         await mirror.require(onto)
         origin = await open_origin(project, mirror.git.home)
         wanted = await _named_commit(origin, name)
-        arrived = build_ref(build, f"fetched-{secrets.token_hex(4)}")
+        arrived = build_ref(build, f"fetched-{wanted[-12:]}")  # the same for a next try: a killed one leaves nothing
         try:
             commit = await fetch(origin, mirror, wanted, to=arrived)
             answer = await mirror.git.outcome("merge-base", onto, commit)
@@ -93,7 +92,7 @@ class GitMerges:
         mirror = Mirror(folder=self.folder, project=project.name)
         origin = await open_origin(project, mirror.git.home)
         branch = await origin.require_branch()
-        arrived = build_ref(build, f"fetched-{secrets.token_hex(4)}")
+        arrived = build_ref(build, "fetched-target")
         try:
             commit = await fetch(origin, mirror, branch, to=arrived)
             await mirror.pin(build, commit)
