@@ -14,7 +14,7 @@ from activities.planning import CheckedPlan, TaskBrief
 from activities.repository.merging import RebasedCommit, RebaseInput
 from domain.build.project import Limits
 from tests.workflows.fakes import GREEN, RED, World, fits, refuse
-from tests.workflows.running import SPEC, UNATTENDED, begin, build, failure_of, serving, until
+from tests.workflows.running import SPEC, UNATTENDED, begin, build, failure_of, opened, serving, until
 
 
 def plan(*tasks: TaskBrief) -> Any:
@@ -162,6 +162,25 @@ async def test_a_place_is_taken_before_the_first_call_and_given_back_whatever_ha
     taken, given = world.of("take_place"), world.of("give_place")
     assert sorted(p.holder for p in taken) == sorted(p.holder for p in given)
     assert {p.limit for p in taken} == {8}
+
+
+async def test_a_retried_task_waits_for_a_place_like_every_other(client: Client) -> None:
+    world = World(check=plan(task("a"), task("b")), hold=asyncio.Event(), limits=Limits(parallel=1, attempts=1))
+    world.held = lambda call: "-task-b" in call.key.saga
+    world.gates = lambda r: RED if "-task-a/gates/1" in r.label else GREEN
+    queue = uuid.uuid4().hex
+    async with serving(client, world, queue), asyncio.timeout(90):
+        handle = await begin(client, queue)
+        await opened(world, "task")
+        await world.holding.wait()
+        await handle.execute_update("answer", {"choice": "retry", "by": "ann"})
+        await until(lambda: "ask.closed" in world.kinds())
+        state = await handle.query("state")
+        assert world.hold is not None
+        world.hold.set()
+        result = await handle.result()
+    assert state["tasks"] == {"a": "waiting", "b": "running"}
+    assert result["status"] == "succeeded"
 
 
 async def test_siblings_that_run_are_stopped_before_compensation_starts(client: Client) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from temporalio import workflow
@@ -14,7 +14,7 @@ from workflows.phases.merging import SentBack, Work
 with workflow.unsafe.imports_passed_through():
     from domain.build.requests import TaskOutcome
     from domain.errors import Aborted
-    from domain.flow.board import ASKING, MERGED, RUNNING, SKIPPED, WRITTEN, Node, must_wait, undeclared
+    from domain.flow.board import ASKING, MERGED, RUNNING, SKIPPED, WAITING, WRITTEN, Node, must_wait, undeclared
     from domain.human.asks import STUCK, Answer
     from domain.human.raising import Raised
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """Drives one task's state until it is merged or skipped."""
+    """Drives one task's state until it is merged, skipped, or waits for its start again."""
 
     def __init__(self, *, build: Build, node: Node, crew: Crew) -> None:
         self._build = build
@@ -129,7 +129,7 @@ class Line:
                 if answer.reason:
                     state.reason = f"{state.sentence}. A person says: {answer.reason}"
                 state.sent_back = 0
-                state.status = RUNNING
+                state.status = WAITING  # for a place and its files, like every task that starts
             case "take":
                 await self._take(answer)
             case "abort":
@@ -147,7 +147,7 @@ class Line:
             self._stuck(self._state.kind, work)
             return
         kind, sent_back = self._state.kind, self._state.sent_back
-        await self._merge(replace(work, ran=None))
+        await self._merge(work)
         if self._state.status != MERGED:
             self._state.sent_back = sent_back
             self._stuck(kind, f"the commit {work.commit[:12]} was not accepted: {self._state.reason}")
