@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -44,16 +43,10 @@ def profiles(tmp_path: Path, environment: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture
-async def deaf() -> AsyncIterator[str]:
-    """A server that accepts and never answers."""
-
-    async def ignore(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(ignore, "127.0.0.1", 0)
-    yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    server.close()
+def deaf() -> Iterator[str]:
+    """A server that accepts (the kernel does, into its backlog) and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
