@@ -4,9 +4,9 @@
 demo: setup
 	@.venv/bin/python examples/demo.py $(if $(YES),--yes) $(if $(MODEL),--model $(MODEL))
 
-# All checks and all tests. ARGS goes to pytest.
+# All checks and all tests, in two processes, each file in one of them. ARGS goes to pytest.
 test: check
-	.venv/bin/pytest $(ARGS)
+	.venv/bin/pytest -n 2 --dist loadfile $(ARGS)
 
 # The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
 soak: setup-test
