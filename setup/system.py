@@ -31,6 +31,10 @@ def _on_path(program: str) -> Callable[[Mapping[str, str]], bool]:
     return lambda environment: shutil.which(program, path=environment.get("PATH")) is not None
 
 
+def _has_haproxy(environment: Mapping[str, str]) -> bool:
+    return _on_path("haproxy")(environment) or Path("/usr/sbin/haproxy").exists()
+
+
 def _has_postgres(environment: Mapping[str, str]) -> bool:
     return _on_path("initdb")(environment) or any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 
@@ -42,10 +46,12 @@ CERTIFICATES = Need(
 )
 GIT = Need(name="git", packages=("git",), present=_on_path("git"))
 BUBBLEWRAP = Need(name="bubblewrap", packages=("bubblewrap",), present=_on_path("bwrap"))
+# In /usr/sbin, which is not on everybody's PATH; its service is not used, the local target runs its own.
+HAPROXY = Need(name="haproxy", packages=("haproxy",), present=_has_haproxy)
 POSTGRES = Need(name="PostgreSQL's server programs", packages=("postgresql",), present=_has_postgres)
 
 FOR_DOWNLOADS = (CERTIFICATES,)
-FOR_BUILDS = (GIT, BUBBLEWRAP)
+FOR_BUILDS = (GIT, BUBBLEWRAP, HAPROXY)
 FOR_TESTS = (POSTGRES,)
 
 

@@ -19,7 +19,7 @@ from setup.console import CHECKOUT, SetupError
 from setup.index import PUBLIC, Index, index_url
 from setup.python import uv_environment
 from setup.server import _adopt, _go_version
-from setup.system import BUBBLEWRAP, Need, ensure_system
+from setup.system import BUBBLEWRAP, FOR_BUILDS, HAPROXY, Need, ensure_system
 
 WHEEL = "uv-1.0-py3-none-any+x.whl"
 CONTENT = b"the wheel"
@@ -159,6 +159,12 @@ class TestSystem:
     def test_bubblewrap_is_asked_for_by_its_package(self, tmp_path: Path) -> None:
         with pytest.raises(SetupError, match="packages bubblewrap have it"):
             ensure_system([BUBBLEWRAP], {"PATH": str(tmp_path)}, root=True)
+
+    def test_the_proxy_of_the_demo_is_asked_for_and_found_where_no_user_looks(self, tmp_path: Path) -> None:
+        assert HAPROXY in FOR_BUILDS
+        a_program(tmp_path / "haproxy", "true")
+        assert HAPROXY.present({"PATH": str(tmp_path)})
+        assert HAPROXY.present({"PATH": "/nonexistent"}) == Path("/usr/sbin/haproxy").exists()
 
 
 class TestServer:

@@ -1,0 +1,1 @@
+"""Deliveries and releases for people: started, watched, taken back, looked at."""
