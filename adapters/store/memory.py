@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Self
 
 from adapters.store.content import canonical, check_outcome, event_digest, event_key, plain
+from adapters.store.delivery.memory import MemoryReleases
 from adapters.store.money.memory import MemoryCalls
 from adapters.store.money.memory_ledger import MemoryLedger, MemoryPlaces
 from domain.build.view import fold_row
@@ -105,7 +106,7 @@ class MemoryBuilds:
 
 
 class MemoryStore:
-    """The six ports on dictionaries."""
+    """The seven ports on dictionaries."""
 
     def __init__(self) -> None:
         rows: dict[str, BuildRow] = {}
@@ -115,6 +116,7 @@ class MemoryStore:
         self.builds = MemoryBuilds(rows)
         self.ledger = MemoryLedger(self.calls)
         self.places = MemoryPlaces()
+        self.releases = MemoryReleases()
 
     async def __aenter__(self) -> Self:
         return self

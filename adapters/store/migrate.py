@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, text
 from adapters.store.database import Database
 from domain.errors import InvalidInput
 
-HEAD = "0002"
+HEAD = "0003"
 
 
 async def upgrade(database: Database) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import URL, exc, make_url
 
 from adapters.store.builds import SqlBuilds
 from adapters.store.database import Database
+from adapters.store.delivery.releases import SqlReleases
 from adapters.store.events import SqlEventLog
 from adapters.store.migrate import upgrade
 from adapters.store.money.calls import SqlCalls
@@ -23,7 +24,7 @@ DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 
 
 class SqlStore:
-    """The six ports on one database."""
+    """The seven ports on one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -33,6 +34,7 @@ class SqlStore:
         self.builds = SqlBuilds(database)
         self.ledger = SqlLedger(database)
         self.places = SqlPlaces(database)
+        self.releases = SqlReleases(database)
 
     async def __aenter__(self) -> Self:
         return self

@@ -135,6 +135,17 @@ places = Table(
     Index("ix_places_build", "build"),
 )
 
+releases = Table(
+    "releases",
+    metadata,
+    Column("project", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("saga", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("content", Text, nullable=False),
+    Index("uq_releases_project_saga", "project", "saga", unique=True),
+)
+
 undo = Table(
     "undo",
     metadata,

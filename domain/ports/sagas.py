@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 RUNNING = "running"
 ENDED = "ended"
@@ -30,6 +30,16 @@ class Sagas(Protocol):
         """How the newest run of each workflow stands now, not as of a moment ago: every id has its entry.
 
         Raises ServerUnavailable.
+        """
+        ...
+
+
+class Lanes(Protocol):
+    """Speaks to the workflows that serialise the deliveries of an environment."""
+
+    async def join(self, lane: str, *, start: Mapping[str, Any], joining: Mapping[str, Any]) -> None:
+        """Say ``joining`` to ``lane``; where none runs, one is started with ``start`` and hears it first. May be
+        repeated: the lane knows its sagas by name. Raises ServerUnavailable.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The relational store: event log, model calls, undo records, build numbers; the ledger and the places have a file of
+"""The relational store: event log, model calls, undo records, build numbers; ledger, places and releases have files of
 their own. All methods are safe across processes."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from domain.money.charge import Charge
 from domain.money.usage import Bill, Quote, Usage
 from domain.ports.language_model import CallKey
 from domain.ports.ledger import Ledger, Places
+from domain.ports.releases import Releases
 from domain.trace.rebuilding import Rebuilt
 
 
@@ -239,7 +240,7 @@ class Builds(Protocol):
 
 
 class Store(Protocol):
-    """One database behind the six ports. Close it, or its threads keep the process alive."""
+    """One database behind the seven ports. Close it, or its threads keep the process alive."""
 
     @property
     def events(self) -> EventLog: ...
@@ -258,6 +259,9 @@ class Store(Protocol):
 
     @property
     def places(self) -> Places: ...
+
+    @property
+    def releases(self) -> Releases: ...
 
     async def __aenter__(self) -> Self: ...
 

@@ -1,0 +1,1 @@
+"""What deliveries need of Temporal itself."""
