@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temporalio import activity
@@ -22,7 +22,7 @@ from domain.gates.syntax import syntax_argv, syntax_reason
 from domain.gates.trimming import trim
 from domain.gates.verdict import Verdict, read_report, verdict
 from domain.ports.blobs import Blobs
-from domain.ports.sandbox import Sandbox, SandboxResult, SandboxRun
+from domain.ports.sandbox import Collect, Outlet, Sandbox, SandboxResult, SandboxRun
 from domain.ports.workspace import Workspaces
 
 REPORT_BYTES = 12_000
@@ -57,10 +57,11 @@ class GateReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A sandbox run and what it printed."""
+    """A sandbox run, what it printed, and the tar that was taken out of it."""
 
     result: SandboxResult
     output: bytes
+    collected: Path | None = None
 
     @property
     def text(self) -> str:
@@ -69,12 +70,66 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One command on a checkout. ``reach`` is the one port of this machine's loopback that it may reach (0: none),
+    ``collect`` the folder that is taken out of it ("": none)."""
+
+    label: str
+    argv: tuple[str, ...]
+    folder: Path
+    allow_missing: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    reach: int = 0
+    collect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Where runs happen: ``folder`` holds their output files, ``toolchain`` tells what a project's command needs."""
+    """Where runs happen: ``folder`` holds their output, ``toolchain`` tells what a project's test command needs."""
 
     sandbox: Sandbox
     folder: Path
     toolchain: Callable[[Project], tuple[Path, ...]]
+
+    @asynccontextmanager
+    async def ran(self, project: Project, job: Job) -> AsyncIterator[Ended]:
+        """Run to the end, within the project's limits; what was collected is there as long as the context is open."""
+        limits = project.limits
+        with self._outputs(job.label) as outputs:
+            log, tar = outputs / "log", outputs / "tar"
+            result = await self.sandbox.run(
+                SandboxRun(
+                    label=f"{self.folder}:{job.label}",  # builds of two installations share names
+                    argv=job.argv,
+                    folder=job.folder,
+                    log=log,
+                    # Other commands of the project are looked up as its tests are.
+                    toolchain=self.toolchain(replace(project, test=job.argv)),
+                    environment=job.environment,
+                    seconds=limits.test_seconds,
+                    memory_bytes=limits.test_memory_bytes,
+                    processes=limits.test_processes,
+                    log_bytes=limits.test_log_bytes,
+                    scratch_bytes=limits.test_scratch_bytes,
+                    allow_missing=waived(project, job.allow_missing),
+                    outlet=Outlet(port=job.reach, socket=outputs / "outlet") if job.reach else None,
+                    collect=Collect(folder=job.collect, into=tar, most_bytes=limits.artifact_bytes)
+                    if job.collect
+                    else None,
+                )
+            )
+            output = await asyncio.to_thread(log.read_bytes)
+            yield Ended(result=result, output=output, collected=tar if result.collected else None)
+
+    @contextmanager
+    def _outputs(self, label: str) -> Iterator[Path]:
+        """A private folder. What a killed try of the same label left is removed first: nobody else would."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        prefix = f"log-{hashlib.sha256(label.encode()).hexdigest()[:12]}-"
+        for leftover in self.folder.glob(f"{prefix}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=self.folder) as folder:
+            yield Path(folder)
 
 
 class Gates:
@@ -119,24 +174,9 @@ class Gates:
         return await self._report(ended, judged, ran=ran, shown=shown)
 
     async def _run(self, request: RunGatesInput, project: Project, folder: Path, argv: tuple[str, ...]) -> Ended:
-        limits = project.limits
-        with self._log_file(request.label) as log:
-            result = await self._bench.sandbox.run(
-                SandboxRun(
-                    label=f"{self._bench.folder}:{request.label}",  # builds of two installations share names
-                    argv=argv,
-                    folder=folder,
-                    log=log,
-                    toolchain=self._bench.toolchain(project),
-                    seconds=limits.test_seconds,
-                    memory_bytes=limits.test_memory_bytes,
-                    processes=limits.test_processes,
-                    log_bytes=limits.test_log_bytes,
-                    scratch_bytes=limits.test_scratch_bytes,
-                    allow_missing=frozenset(request.allow_missing),
-                )
-            )
-            return Ended(result=result, output=await asyncio.to_thread(log.read_bytes))
+        job = Job(label=request.label, argv=argv, folder=folder, allow_missing=request.allow_missing)
+        async with self._bench.ran(project, job) as ended:
+            return ended
 
     async def _report(self, ended: Ended, judged: Verdict, *, ran: int, shown: str) -> GateReport:
         return GateReport(
@@ -148,15 +188,10 @@ class Gates:
             seconds=round(ended.result.seconds, 3),
         )
 
-    @contextmanager
-    def _log_file(self, label: str) -> Iterator[Path]:
-        """What a killed try of the same label left is removed first: nobody else would."""
-        self._bench.folder.mkdir(parents=True, exist_ok=True)
-        prefix = f"log-{hashlib.sha256(label.encode()).hexdigest()[:12]}-"
-        for leftover in self._bench.folder.glob(f"{prefix}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=self._bench.folder) as folder:
-            yield Path(folder) / "log"
+
+def waived(project: Project, allow_missing: Iterable[str]) -> frozenset[str]:
+    """The isolations that a run may do without: for a project with a target never the closed network."""
+    return frozenset(allow_missing) - ({"network"} if project.delivery else set())
 
 
 def judge(ended: Ended, *, test: tuple[str, ...], base_ran: int | None) -> tuple[Verdict, int, str]:

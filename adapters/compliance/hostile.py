@@ -13,7 +13,7 @@ import pytest
 from adapters.compliance.sandbox import MEGABYTE, Bench, Benched, until
 
 # Each line of its output is an attempt and what came of it: "open" is a hole.
-_ATTEMPTS = """
+ATTEMPTS = """
 import ctypes, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -61,7 +61,7 @@ for path in (
 ):
     attempt(f"read {path}", lambda: os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1))
 """
-_NETWORK = """
+NETWORK = """
 def connect(family, address):
     with socket.socket(family) as client:
         client.settimeout(3)
@@ -87,13 +87,34 @@ print(len([n for n in os.listdir("/proc") if n.isdigit()]), sorted(map(int, os.l
 _BOMB = "import os\nprint('up', flush=True)\nwhile True:\n  try: os.fork()\n  except OSError: pass"
 
 
-class HostileCompliance(Benched):
+class Listening:
+    """Servers of the host that a run must not reach."""
+
+    @pytest.fixture
+    def listening(self, tmp_path: Path) -> Iterator[dict[str, str]]:
+        """Servers of the host: on its loopback, on a socket file, on an abstract name."""
+        abstract = f"mendwork-{os.getpid()}-{tmp_path.name}"
+        with (
+            socket.create_server(("127.0.0.1", 0)) as loopback,
+            socket.socket(socket.AF_UNIX) as unix,
+            socket.socket(socket.AF_UNIX) as hidden,
+        ):
+            path = os.path.relpath(tmp_path / "s")
+            unix.bind(min(path, str(tmp_path / "s"), key=len))
+            hidden.bind("\0" + abstract)
+            unix.listen()
+            hidden.listen()
+            port = str(loopback.getsockname()[1])
+            yield {"HOST_PORT": port, "HOST_SOCKET": str(tmp_path / "s"), "HOST_ABSTRACT": abstract}
+
+
+class HostileCompliance(Benched, Listening):
     """No way out, and no way to take more than was given."""
 
     async def test_no_attempt_to_get_out_succeeds(self, bench: Bench, tmp_path: Path) -> None:
         (tmp_path / "host.txt").write_text("of the host")
         environment = {"HOST_FILE": str(tmp_path / "host.txt"), "HOST_PID": str(os.getpid())}
-        outcome = await bench.python(_ATTEMPTS + _ESCAPES, environment=environment)
+        outcome = await bench.python(ATTEMPTS + _ESCAPES, environment=environment)
         assert outcome.result.exit_code == 0, outcome.log
         assert [line for line in outcome.log.splitlines() if " shut " not in line] == [], outcome.log
         assert outcome.log.count(" shut ") > 35
@@ -123,25 +144,8 @@ class HostileCompliance(Benched):
         assert "PATH=" in outcome.log
         assert canary not in outcome.log
 
-    @pytest.fixture
-    def listening(self, tmp_path: Path) -> Iterator[dict[str, str]]:
-        """Servers of the host: on its loopback, on a socket file, on an abstract name."""
-        abstract = f"mendwork-{os.getpid()}-{tmp_path.name}"
-        with (
-            socket.create_server(("127.0.0.1", 0)) as loopback,
-            socket.socket(socket.AF_UNIX) as unix,
-            socket.socket(socket.AF_UNIX) as hidden,
-        ):
-            path = os.path.relpath(tmp_path / "s")
-            unix.bind(min(path, str(tmp_path / "s"), key=len))
-            hidden.bind("\0" + abstract)
-            unix.listen()
-            hidden.listen()
-            port = str(loopback.getsockname()[1])
-            yield {"HOST_PORT": port, "HOST_SOCKET": str(tmp_path / "s"), "HOST_ABSTRACT": abstract}
-
     async def test_nothing_outside_can_be_reached(self, bench: Bench, listening: dict[str, str]) -> None:
-        outcome = await bench.python(_ATTEMPTS + _NETWORK, environment=listening)
+        outcome = await bench.python(ATTEMPTS + NETWORK, environment=listening)
         *attempts, interfaces = outcome.log.splitlines()
         assert len(attempts) == 7, outcome.log
         assert [line for line in attempts if " shut " not in line] == []

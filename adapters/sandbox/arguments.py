@@ -40,17 +40,41 @@ done
 shift; exec "$@"
 """
 # The copy arrives on stdin, which is a socket; the answer on it says that what follows is the run's own.
-COPY_IN = """tar -xpf - -C /work --no-same-owner --warning=no-timestamp || exit 125
-echo ready >&0
-exec "$@" </dev/null
+COPY_IN = "tar -xpf - -C /work --no-same-owner --warning=no-timestamp || exit 125\n"
+# A daemon's parent returns when its port is open; the daemon dies with the run's process tree.
+OPEN_OUTLET = '"$1" -D -q -f /etc/outlet.cfg </dev/null || exit 125; shift\n'
+START = 'echo ready >&0\nexec "$@" </dev/null\n'
+# Nobody of the run is left to change what is read, and "whole" says that the tar before it is.
+START_AND_COLLECT = """folder=$1; shift; echo ready >&0
+"$@" </dev/null; code=$?
+kill -s KILL -- -1 2>/dev/null
+[ "$code" = 0 ] && [ "$(readlink -f "$folder")" = "$folder" ] && [ -d "$folder" ] &&
+  tar -C "$folder" --format=gnu --hard-dereference -cf - . >&0 && echo whole >&0
+exit "$code"
 """
+OUTLET_SOCKET = "/run/outlet"
+OUTLET_FILE = "/etc/outlet.cfg"
+OUTLET = """global
+  maxconn 256
+  nbthread 1
+defaults
+  mode tcp
+  timeout connect 10s
+  timeout client 1h
+  timeout server 1h
+listen outlet
+  bind 127.0.0.1:{port}
+  server outside unix@{socket}
+"""
+# Which network namespace a run is in, and the interfaces there.
+LOOK_AROUND = "readlink /proc/self/ns/net && cat /proc/net/dev"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
     """What one bubblewrap is started with. ``etc`` maps files in the sandbox to descriptors that hold their content,
     ``status`` is the descriptor that bubblewrap reports on, ``flags`` are those that only some versions know,
-    ``most_processes`` is for all processes of the user together."""
+    ``most_processes`` is for all processes of the user together, ``haproxy`` the program that an outlet needs."""
 
     name: str
     as_root: bool
@@ -59,29 +83,37 @@ class Wiring:
     status: int
     most_processes: int
     entrances: tuple[Path, ...] = ()
+    haproxy: str = ""
+
+
+def etc_of(run: SandboxRun) -> dict[str, str]:
+    """The files of the run's own /etc, and their content."""
+    if not run.outlet:
+        return ETC
+    return {**ETC, OUTLET_FILE: OUTLET.format(port=run.outlet.port, socket=OUTLET_SOCKET)}
 
 
 def run_argv(run: SandboxRun, wiring: Wiring) -> list[str]:
     """The whole command line for ``run``. Raises InvalidInput for a toolchain or an environment that cannot be."""
     shown = [path for path in run.toolchain if not is_system(_checked(path, wiring))]
-    links = [path for path in shown if path.is_symlink()]
-    solid = [path for path in shown if not path.is_symlink()]
-    stage = _stage(solid) if wiring.as_root and solid else None
-    sources = [stage / str(number) if stage else path for number, path in enumerate(solid)]
+    solid = {path: str(path) for path in shown if not path.is_symlink()}
+    if run.outlet:
+        solid[run.outlet.socket] = OUTLET_SOCKET
+    stage = _stage([*solid]) if wiring.as_root and solid else None
     size = str(run.scratch_bytes)
     mounts = ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]  # noqa: S108
     mounts += ["--perms", "0755", "--size", size, "--tmpfs", str(WORK)]
-    for source, path in zip(sources, solid, strict=True):
-        mounts += ["--ro-bind", str(source), str(path)]
-    for path in links:
-        mounts += ["--symlink", str(path.resolve()), str(path)]
-    inside = ["--chdir", str(WORK), *_environment(run), "--", "/bin/sh", "-c", COPY_IN, "run", *run.argv]
-    return _outside(wiring, stage, solid) + bwrap_argv(wiring) + mounts + ["--remount-ro", "/", *inside]
+    for number, (path, place) in enumerate(solid.items()):
+        mounts += ["--ro-bind", str(stage / str(number) if stage else path), place]
+    for path in shown:
+        mounts += ["--symlink", str(path.resolve()), str(path)] if path.is_symlink() else []
+    inside = ["--chdir", str(WORK), *_environment(run), "--", "/bin/sh", "-c", *_script(run, wiring), *run.argv]
+    return _outside(wiring, stage, [*solid]) + bwrap_argv(wiring) + mounts + ["--remount-ro", "/", *inside]
 
 
 def trial_argv(wiring: Wiring) -> list[str]:
-    """A run of nothing that needs all that a run needs from the kernel."""
-    return _outside(wiring, None, []) + bwrap_argv(wiring) + ["--remount-ro", "/", "--", "/bin/true"]
+    """A run that needs all that a run needs from the kernel, and tells what network it has."""
+    return _outside(wiring, None, []) + bwrap_argv(wiring) + ["--remount-ro", "/", "--", "/bin/sh", "-c", LOOK_AROUND]
 
 
 def bwrap_argv(wiring: Wiring) -> list[str]:
@@ -100,6 +132,17 @@ def bwrap_argv(wiring: Wiring) -> list[str]:
         argv += ["--file", str(descriptor), name]
     argv += ["--symlink", "/tmp", "/var/tmp", "--proc", "/proc", "--dev", "/dev"]  # noqa: S108
     return [*argv, "--perms", "1777", "--size", "64000000", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
+
+
+def _script(run: SandboxRun, wiring: Wiring) -> list[str]:
+    lines, words = [COPY_IN], ["run"]
+    if run.outlet:
+        lines.append(OPEN_OUTLET)
+        words.append(wiring.haproxy)
+    if run.collect:
+        words.append(str(WORK / run.collect.folder))
+    lines.append(START_AND_COLLECT if run.collect else START)
+    return ["".join(lines), *words]
 
 
 def _outside(wiring: Wiring, stage: Path | None, solid: Sequence[Path]) -> list[str]:

@@ -6,30 +6,31 @@ import asyncio
 import os
 import resource
 import shutil
-import subprocess
 import time
 from collections.abc import Coroutine
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from adapters.sandbox import arguments, process
 from adapters.sandbox.cgroup_folder import Limits
 from adapters.sandbox.cgroups import BOTH, ControlGroups, Group, label_name
+from adapters.sandbox.collecting import Answers
 from adapters.sandbox.descriptors import Ends, connect
 from adapters.sandbox.leftovers import end_leftovers
 from adapters.sandbox.logfile import CutLog
+from adapters.sandbox.relay import relayed
+from adapters.sandbox.toolchain import is_system
+from adapters.sandbox.trial import Flags, Trial, try_engine
 from domain.errors import InvalidInput, IsolationMissing, ResourceShort, TooLarge
 from domain.ports.sandbox import SandboxResult, SandboxRun
 
 T = TypeVar("T")
 
-_INSTALL = "apt-get install -y bubblewrap"
-_ALLOW = (
-    "sysctl -e -w user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1 "
-    "kernel.apparmor_restrict_unprivileged_userns=0"
-)
-
-
 _MOST_PROCESSES = 4096
+_NO_HAPROXY = (
+    "a run's one way out is held open by haproxy, which is not in this machine's /usr; "
+    "install it: apt-get install -y haproxy"
+)
 
 
 class Bubblewrap:
@@ -42,14 +43,15 @@ class Bubblewrap:
     def __init__(self, *, cgroups: ControlGroups | None = None, path: str = arguments.HOST_PATH) -> None:
         self._cgroups = cgroups or ControlGroups()
         self._path = path
-        self._flags: tuple[str, ...] | None = None
+        self._trial = Trial(flags=None)
         self._limits_work = False
 
     def missing(self) -> dict[str, str]:
         """Found out by trying, once; what works is not tried again."""
-        lacking: dict[str, str] = {}
-        if self._flags is None:
-            lacking |= self._try_engine()
+        if self._trial.flags is None:
+            none = Group(folders={})
+            self._trial = try_engine(self._path, lambda ends, flags: self._wiring("trial", ends, none, flags))
+        lacking = dict(self._trial.missing)
         if not self._limits_work:
             limits = self._cgroups.missing()
             self._limits_work = not limits
@@ -63,6 +65,8 @@ class Bubblewrap:
         refused = sorted(lacking.keys() - run.allow_missing)
         if refused or "engine" in lacking:
             raise IsolationMissing("; ".join(lacking[name] for name in refused or ["engine"]))
+        if run.outlet and not self._haproxy():
+            raise IsolationMissing(_NO_HAPROXY)
         started = time.monotonic()
         try:
             group = await asyncio.to_thread(self._prepare, run, BOTH - lacking.keys())
@@ -82,71 +86,63 @@ class Bubblewrap:
     async def _run_in(self, group: Group, run: SandboxRun, started: float) -> SandboxResult:
         log = CutLog(run.log, limit=run.log_bytes)
         try:
-            with connect(arguments.ETC) as ends:
-                argv = arguments.run_argv(run, self._wiring(run.label, ends, group))
-                cell = process.Cell(ends, log, group)
-                try:
-                    await cell.start(argv, run.folder, path=self._path)
-                    ended = await cell.watch(run.seconds)
-                finally:
-                    code = await _surely(cell.end())
-                ready = ends.is_ready()
+            async with relayed(run.outlet) as relay:
+                with connect(arguments.etc_of(run)) as ends:
+                    ended, code, collected = await self._in_cell(ends, log, group, run)
         finally:
             log.close()
-        if not ready:
-            raise _never_started(run, group, ended)
-        ended = _limit_hit(group, code, ended)
         seconds = time.monotonic() - started
         flood = ended == process.TIMEOUT and log.cut
-        return SandboxResult(exit_code=code, ended=process.LOG if flood else ended, seconds=seconds, log_cut=log.cut)
+        return SandboxResult(
+            exit_code=code,
+            ended=process.LOG if flood else ended,
+            seconds=seconds,
+            log_cut=log.cut,
+            reached=relay.reached,
+            refused=relay.refused,
+            collected=collected,
+        )
 
-    def _wiring(self, label: str, ends: Ends, group: Group) -> arguments.Wiring:
+    async def _in_cell(self, ends: Ends, log: CutLog, group: Group, run: SandboxRun) -> tuple[str, int, bool]:
+        """How the run ended, its exit code, and whether something was collected."""
+        argv = arguments.run_argv(run, self._wiring(run.label, ends, group, self._trial.flags or ()))
+        answers = Answers(ends.feed, run.collect)
+        cell = process.Cell(ends, log, group, answers)
+        ended, good = "", False
+        try:
+            await cell.start(argv, run.folder, path=self._path)
+            ended = await cell.watch(run.seconds)
+        finally:
+            try:
+                code = await _surely(cell.end())
+                ended = _limit_hit(group, code, ended)
+                good = ended == process.EXITED and code == 0
+            finally:
+                collected = answers.finish(keep=good)
+        if run.collect and answers.overfull:
+            most = run.collect.most_bytes
+            raise TooLarge(f"what the command left is larger than the {most} bytes that may be taken out")
+        if not answers.ready:
+            raise _never_started(run, group, ended)
+        return ended, code, collected
+
+    def _wiring(self, label: str, ends: Ends, group: Group, flags: Flags) -> arguments.Wiring:
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         return arguments.Wiring(
             name=label_name(label),
             as_root=os.geteuid() == 0,
-            flags=self._flags or (),
+            flags=flags,
             etc={name: file.fileno() for name, file in ends.etc.items()},
             status=ends.status_in.fileno(),
             most_processes=_MOST_PROCESSES if hard == resource.RLIM_INFINITY else min(hard, _MOST_PROCESSES),
             entrances=group.entrances(),
+            haproxy=self._haproxy(),
         )
 
-    def _try_engine(self) -> dict[str, str]:
-        absent = [name for name in arguments.PROGRAMS if not shutil.which(name, path=self._path)]
-        if absent:
-            return {"engine": f"the sandbox needs {', '.join(absent)}; install it: {_INSTALL}"}
-        try:
-            flags = self._known_flags()
-            with connect(arguments.ETC) as ends:
-                self._flags = flags
-                argv = arguments.trial_argv(self._wiring("trial", ends, Group(folders={})))
-                trial = self._call(argv, ends.inherited())
-            failure = trial.stderr.strip() if trial.returncode else ""
-        except (OSError, subprocess.TimeoutExpired) as error:
-            failure = str(error)
-        if not failure:
-            return {}
-        self._flags = None
-        return {"engine": f"bubblewrap cannot isolate here ({failure.splitlines()[-1]}); allow it to: {_ALLOW}"}
-
-    def _known_flags(self) -> tuple[str, ...]:
-        known = self._call(["bwrap", "--help"]).stdout
-        return ("--disable-userns",) if "--disable-userns" in known else ()
-
-    def _call(self, argv: list[str], inherited: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            pass_fds=inherited,
-            env={"PATH": self._path},
-            cwd="/",
-            timeout=20,
-            check=False,
-        )
+    def _haproxy(self) -> str:
+        """Where it is on this machine and in every run; "" when nowhere that runs can see."""
+        found = shutil.which("haproxy", path=self._path)
+        return found if found and is_system(Path(found).resolve()) else ""
 
 
 def _check(run: SandboxRun) -> None:
@@ -154,6 +150,12 @@ def _check(run: SandboxRun) -> None:
         raise InvalidInput("the command to run is empty, or has a zero byte in it")
     if not run.folder.is_dir():
         raise InvalidInput(f"the folder to run in, {run.folder}, does not exist")
+    if run.outlet and not 1024 <= run.outlet.port <= 65535:
+        raise InvalidInput(f"a run can be led to a port from 1024 to 65535, not to {run.outlet.port}")
+    folder = run.collect.folder if run.collect else "."
+    plain = folder and "\0" not in folder and str(PurePosixPath(folder)) == folder
+    if not plain or folder.startswith("/") or ".." in PurePosixPath(folder).parts:
+        raise InvalidInput(f"the folder to take out, {folder!r}, is no plain path inside the checkout")
 
 
 def _limit_hit(group: Group, code: int, ended: str) -> str:

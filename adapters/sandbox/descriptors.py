@@ -17,8 +17,8 @@ _PIPE_BYTES = 1 << 20
 class Ends:
     """Our ends and theirs of each connection.
 
-    ``feed``: the copy of the folder goes out, "ready" comes back. ``log``: what the run prints. ``status``: what
-    bubblewrap reports. ``etc``: files in the sandbox, and what holds their content.
+    ``feed``: the copy of the folder goes out, "ready" and what is taken out come back. ``log``: what the run prints.
+    ``status``: what bubblewrap reports. ``etc``: files in the sandbox, and what holds their content.
     """
 
     feed: socket.socket
@@ -43,13 +43,6 @@ class Ends:
         """Says that no more of the copy comes; what the run answers can still be read."""
         with contextlib.suppress(OSError):  # the run is over already
             self.feed.shutdown(socket.SHUT_WR)
-
-    def is_ready(self) -> bool:
-        """Whether the copy was complete and the command was started."""
-        try:
-            return self.feed.recv(16, socket.MSG_DONTWAIT).startswith(b"ready")
-        except OSError:
-            return False
 
 
 @contextlib.contextmanager

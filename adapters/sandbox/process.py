@@ -12,10 +12,12 @@ from io import FileIO
 from pathlib import Path
 
 from adapters.sandbox.cgroups import Group
+from adapters.sandbox.collecting import Answers
 from adapters.sandbox.descriptors import Ends
 from adapters.sandbox.logfile import CutLog
 
 EXITED, TIMEOUT, MEMORY, PROCESSES, LOG = "exited", "timeout", "memory", "processes", "log"
+OVERFULL = "overfull"  # never seen outside: it becomes an error
 _GRACE = 10.0
 _TICK = 0.2
 _BOMB = 100  # refused forks after which a run is not merely at its limit
@@ -24,8 +26,9 @@ _BOMB = 100  # refused forks after which a run is not merely at its limit
 class Cell:
     """A started run. ``end`` must be called, whatever happens: it leaves no process behind."""
 
-    def __init__(self, ends: Ends, log: CutLog, group: Group) -> None:
+    def __init__(self, ends: Ends, log: CutLog, group: Group, answers: Answers) -> None:
         self._ends = ends
+        self._answers = answers
         self._group = group
         self._loop = asyncio.get_running_loop()
         self._log = _LogReader(log, self._loop.create_future())
@@ -39,6 +42,7 @@ class Cell:
         """Start ``argv`` and send it a copy of ``folder``. Raises OSError when no process can be started."""
         environment = {"PATH": path}
         await self._listen(lambda: self._log, self._ends.log_out)
+        self._answers.listen(self._loop)
         self._process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=self._ends.stdin.fileno(),
@@ -72,6 +76,8 @@ class Cell:
                 return MEMORY
             if self._group.refused_forks() > _BOMB:
                 return PROCESSES
+            if self._answers.overfull:
+                return OVERFULL
             if self._loop.time() >= give_up:
                 return TIMEOUT
 

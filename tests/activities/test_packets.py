@@ -30,6 +30,9 @@ class OneDiff:
     async def read(self, project: str, commit: str, path: str) -> bytes:
         raise NotImplementedError
 
+    async def contains(self, project: str, commit: str, *, ancestor: str) -> bool:
+        raise AssertionError("no history is asked for here")
+
     async def diff(self, project: str, old: str, new: str) -> str:
         assert project == "calc"
         return f"{old}..{new}"

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 
 from adapters.compliance.sandbox import MEGABYTE, PYTHON, Bench, until
-from adapters.sandbox.arguments import PROGRAMS
+from adapters.sandbox.arguments import HOST_PATH, PROGRAMS
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.cgroups import ControlGroups, label_name
 from adapters.sandbox.toolchain import default_toolchain
@@ -248,10 +248,13 @@ async def test_a_log_that_cannot_be_written_is_a_shortage_and_leaves_nothing(ben
     assert processes_of(bench.template.label) == []
 
 
-async def test_a_run_that_cannot_be_started_says_why(bench: Bench) -> None:
-    (bench.template.folder / "x").write_text("x")
-    with pytest.raises(ResourceShort, match="did not start the command"):
-        await bench.run("true", seconds=0)
+async def test_a_run_that_cannot_be_started_says_why(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tar").write_text("#!/bin/sh\nseq 1000\n")
+    (tmp_path / "bin" / "tar").chmod(0o755)
+    broken = replace(bench, sandbox=Bubblewrap(path=f"{tmp_path / 'bin'}:{HOST_PATH}"))
+    with pytest.raises(ResourceShort, match="did not start the command: tar: This does not look like a tar archive"):
+        await broken.run("true")
 
 
 async def test_a_trivial_run_costs_little(bench: Bench) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.compliance.delivery.sandbox_ways import CollectCompliance, OutletCompliance
 from adapters.compliance.hostile import HostileCompliance
 from adapters.compliance.sandbox import PYTHON, SandboxCompliance
 from adapters.registry import resolve
@@ -31,4 +32,12 @@ class TestBubblewrap(_Here, SandboxCompliance):
 
 
 class TestBubblewrapUnderAttack(_Here, HostileCompliance):
+    pass
+
+
+class TestBubblewrapWithAnOutlet(_Here, OutletCompliance):
+    pass
+
+
+class TestBubblewrapTakenFrom(_Here, CollectCompliance):
     pass
