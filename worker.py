@@ -1,7 +1,8 @@
 """The composition root: settings → adapters → activities → one Temporal worker of one secret class.
 
-``python -m worker saga|workspace|model|sandbox``. One process per class: the model worker holds provider keys and sees
-no repository, the sandbox worker runs model-written code and holds no secret, the workspace worker renders prompts.
+``python -m worker saga|workspace|model|sandbox|deploy``. One process per class: the model worker holds provider keys
+and sees no repository, the sandbox worker runs model-written code and holds no secret, the workspace worker renders
+prompts, the deploy worker alone touches targets and holds the secrets of releases.
 """
 
 from __future__ import annotations
@@ -44,14 +45,20 @@ class Part:
 @asynccontextmanager
 async def saga_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """Workflows, and what reads and writes the store beside them."""
+    from activities.delivery.lanes import Lanes
+    from activities.delivery.releases import ReleaseBook
     from activities.money import Money
     from activities.records import Records
     from activities.sweeping import Sweeping
     from adapters.store import open_store
     from adapters.temporal.connect import connect
+    from adapters.temporal.delivery.lanes import TemporalLanes
     from adapters.temporal.sagas import TemporalSagas
     from adapters.temporal.schedule import ensure_sweeper
     from workflows.build_saga import BuildSaga
+    from workflows.delivery.lane import Lane
+    from workflows.delivery.saga import DeliverySaga
+    from workflows.delivery.watch import KpiWatch
     from workflows.sweeper import SweepBuild, Sweeper
     from workflows.task_saga import TaskSaga
 
@@ -60,16 +67,24 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
         await ensure_sweeper(client, settings)
         records = Records(events=store.events, undo=store.undo)
         money = Money(ledger=store.ledger, places=store.places)
-        sweeping = Sweeping(store=store, sagas=TemporalSagas(client))
+        sagas = TemporalSagas(client)
+        sweeping = Sweeping(store=store, sagas=sagas)
+        book = ReleaseBook(releases=store.releases)
+        queue = settings.temporal.task_queue
+        lanes = Lanes(lanes=TemporalLanes(client, task_queue=queue), sagas=sagas, releases=store.releases)
         activities: list[Callable[..., Any]] = [records.record_events, records.register_undo, records.close_undo]
         activities += [money.count_spent, money.take_place, money.give_place, money.release_build]
         activities += [sweeping.find_orphans, sweeping.examine_build, sweeping.expire_holds]
-        yield Part(suffix="", activities=activities, workflows=[BuildSaga, TaskSaga, Sweeper, SweepBuild])
+        activities += [book.open_release, book.record_release, book.find_release, book.count_past]
+        activities += [lanes.join_lane, lanes.look_at_holder, lanes.recall_releases]
+        workflows = [BuildSaga, TaskSaga, DeliverySaga, KpiWatch, Lane, Sweeper, SweepBuild]
+        yield Part(suffix="", activities=activities, workflows=workflows)
 
 
 @asynccontextmanager
 async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """Git, prompts and plans: no key, no model-written code runs here."""
+    from activities.delivery.admission import Admission
     from activities.intake import Intake
     from activities.packets import Packets
     from activities.planning import Planning
@@ -91,6 +106,7 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     landings = Landings(engine=engine, landing=git.landing, mirrors=mirrors, sources=sources, blobs=blobs)
     merging = Merging(engine=engine, merges=git.merges, sources=sources, blobs=blobs)
     planning = Planning(blobs=blobs, schemas=open_schemas())
+    admission = Admission(engine=engine, mirrors=mirrors, sources=sources, merges=git.merges)
     activities: list[Callable[..., Any]] = [intake.admit_build, intake.fetch_base]
     activities += [prompts.render_plan_prompt, prompts.render_change_prompt, prompts.render_again_prompt]
     activities += [prompts.render_review_prompt, Reviewing(blobs=blobs).check_review]
@@ -99,6 +115,7 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     activities += [merging.rebase_commits, merging.take_commit, merging.fetch_target]
     activities += [landings.land_result, landings.retract_result, landings.forget_build]
     activities += [landings.forward_target, landings.rewind_target]
+    activities += [admission.admit_delivery, admission.pin_commit, admission.assess_change]
     yield Part(suffix="-workspace", activities=activities)
 
 
@@ -121,6 +138,8 @@ async def model_part(settings: Settings, environment: Mapping[str, str]) -> Asyn
 @asynccontextmanager
 async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """Model-written code runs from here, and nowhere else."""
+    from activities.delivery.artifacts import Artifacts
+    from activities.delivery.integration import Integration
     from activities.gates import Bench, Gates
     from adapters.blobs import open_blobs
     from adapters.git.adapter import open_git
@@ -130,13 +149,34 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     def toolchain(project: Project) -> tuple[Path, ...]:
         return tuple(map(Path, project.toolchain)) or default_toolchain(project.test, environment.get("PATH", ""))
 
-    gates = Gates(
-        engine=_engine(settings),
-        workspaces=open_git(settings.state).workspaces,
-        blobs=open_blobs(settings.state),
-        bench=Bench(sandbox=Bubblewrap(), folder=settings.state / "work", toolchain=toolchain),
-    )
-    yield Part(suffix="-sandbox", activities=[gates.run_gates], slots=2)
+    engine, blobs, workspaces = _engine(settings), open_blobs(settings.state), open_git(settings.state).workspaces
+    bench = Bench(sandbox=Bubblewrap(), folder=settings.state / "work", toolchain=toolchain)
+    gates = Gates(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
+    artifacts = Artifacts(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
+    integration = Integration(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
+    activities: list[Callable[..., Any]] = [gates.run_gates, artifacts.build_artifact, integration.run_integration]
+    yield Part(suffix="-sandbox", activities=activities, slots=2)
+
+
+@asynccontextmanager
+async def deploy_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
+    """The only part that touches targets and holds the secrets of releases: no repository, no provider key."""
+    from activities.delivery.deploys import Deploys
+    from activities.delivery.measuring import Measuring
+    from adapters.blobs import open_blobs
+    from adapters.kpi import open_load
+    from adapters.target import open_target
+
+    engine = _engine(settings)
+    wanted = [project.delivery for project in engine.projects.values() if project.delivery is not None]
+    targets = {name: open_target(settings.state, name=name) for name in sorted({each.target for each in wanted})}
+    names = {name for each in wanted for name in each.secrets}
+    secrets = {name: environment[name] for name in names if name in environment}
+    deploys = Deploys(engine=engine, targets=targets, blobs=open_blobs(settings.state), secrets=secrets)
+    activities: list[Callable[..., Any]] = [deploys.snapshot_site, deploys.start_unit, deploys.find_unit]
+    activities += [deploys.switch_traffic, deploys.prove_live, deploys.restore_traffic, deploys.retire_unit]
+    activities += [deploys.run_step, deploys.undo_step, deploys.prune_units, Measuring(load=open_load()).measure_window]
+    yield Part(suffix="-deploy", activities=activities)
 
 
 PARTS: Mapping[str, Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Part]]] = {
@@ -144,6 +184,7 @@ PARTS: Mapping[str, Callable[[Settings, Mapping[str, str]], AbstractAsyncContext
     "workspace": workspace_part,
     "model": model_part,
     "sandbox": sandbox_part,
+    "deploy": deploy_part,
 }
 
 

@@ -36,6 +36,7 @@ class AdmittedBuild:
     validation: tuple[str, ...] = ()
     consent: Consent = field(default_factory=Consent)
     budget: Budget = field(default_factory=Budget)
+    delivers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ class Intake:
             validation=self._engine.validation,
             consent=project.consent,
             budget=project.budget,
+            delivers=project.delivery is not None,
         )
 
     @activity.defn

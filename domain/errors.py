@@ -3,9 +3,11 @@
 MendworkError
 ├── Transient        try again: the same request may work in a moment
 │   ├── RateLimited, ProviderUnavailable, StoreUnavailable, ServerUnavailable, ResourceShort, Overtaken, Busy
+│   ├── TargetUnavailable, PortTaken
 ├── Permanent        will never work as asked: the request, its answer or the configuration has to change
 │   ├── InvalidInput, UnknownName, InvalidName, InvalidPlan, InvalidChange, UnusableAnswer, TooLarge
 │   ├── ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning, StaleChange
+│   ├── TargetMissing, ReleaseDied, ReleaseSilent, ReleaseMissing, OlderRelease, ArtifactFailed
 ├── NeedsHuman       nothing automatic is left to try
 │   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted, BudgetExhausted, Overbilled, Escalated, Aborted
 └── Defect           our bug, or corrupted state: stop loudly
@@ -55,6 +57,14 @@ class Overtaken(Transient):
 
 class Busy(Transient):
     """Everything that this would use is in use: money that running calls hold, places of the project's tasks."""
+
+
+class TargetUnavailable(Transient):
+    """The deploy target's own programs do not answer."""
+
+
+class PortTaken(Transient):
+    """A port that a release or a site needs is held by somebody else."""
 
 
 class Permanent(MendworkError):
@@ -117,6 +127,30 @@ class BranchTaken(RepositoryRefused):
 
 class IsolationMissing(Permanent):
     """The sandbox cannot isolate what the build demands; never silently weaker."""
+
+
+class TargetMissing(Permanent):
+    """The deploy target cannot work here; the sentence names what is missing and the cure."""
+
+
+class ReleaseDied(Permanent):
+    """A release's process ended by itself."""
+
+
+class ReleaseSilent(Permanent):
+    """A release runs and its health check is not answered well in time."""
+
+
+class ReleaseMissing(Permanent):
+    """Nothing is left of a release that was to be used again."""
+
+
+class OlderRelease(Permanent):
+    """Production has a newer release than this one, and this is no rollback."""
+
+
+class ArtifactFailed(Permanent):
+    """The project's build command failed, or left nothing to release."""
 
 
 class AlreadyRunning(Permanent):

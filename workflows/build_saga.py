@@ -14,6 +14,7 @@ from workflows.context import Build
 from workflows.conversation import Conversation
 from workflows.faults import failure, last_fault
 from workflows.phases.approval import approve, missing
+from workflows.phases.delivering import deliver
 from workflows.phases.intake import intake
 from workflows.phases.landing import land
 from workflows.phases.planning import approve_plan, plan
@@ -28,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.errors import MendworkError
     from domain.flow.board import MERGED
     from domain.human.asks import how
+    from domain.ports.releases import PROMOTED
 
 PHASES: Mapping[str, Callable[[Build], Awaitable[str]]] = {
     "intake": intake,
@@ -37,6 +39,7 @@ PHASES: Mapping[str, Callable[[Build], Awaitable[str]]] = {
     "review": review,
     "approve": approve,
     "land": land,
+    "deliver": deliver,
 }
 ENDINGS = {"Cancelled": "aborted", "Aborted": "aborted", "Escalated": "escalated"}
 
@@ -44,7 +47,8 @@ ENDINGS = {"Cancelled": "aborted", "Aborted": "aborted", "Escalated": "escalated
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
     """What a build ends with: the branch in the user's repository and the commit it points at. ``status`` is
-    "succeeded" or "partial"; ``missing`` are the tasks that a partial one lacks."""
+    "succeeded" or "partial"; ``missing`` are the tasks that a partial one lacks. What was landed and could not be
+    delivered is "undelivered", "rolled back" or "unclear"."""
 
     build: str
     status: str
@@ -120,14 +124,15 @@ class BuildSaga(Conversation):
 
     async def _succeed(self, build: Build) -> BuildResult:
         await build.undo.close_all()
-        lost = missing(build)
+        lost, state = missing(build), build.state
         self._status = "partial" if lost else "succeeded"
-        state = build.state
         sentence = f"on branch {state.branch}"
         if lost:
             sentence += ", without " + "; ".join(f"{item['task']} ({item['why']})" for item in lost)
         if state.note:
             sentence += f"; {state.note}"
+        if state.delivered:
+            self._status, sentence = delivered(state.delivered, self._status, sentence)
         await self._end(build, sentence, branch=state.branch, commit=build.head.commit, diff=state.diff, missing=lost)
         return BuildResult(
             build=build.name,
@@ -161,3 +166,9 @@ class BuildSaga(Conversation):
         await build.recorder.flush(build.effects)
         await workflow.wait_condition(workflow.all_handlers_finished)
         await build.recorder.flush(build.effects)
+
+
+def delivered(report: Mapping[str, Any], status: str, sentence: str) -> tuple[str, str]:
+    """The status and sentence of a build whose result was to be delivered; what was landed stays."""
+    told = f"{sentence}; release {report['release']}: {report['sentence']}" if report["release"] else report["sentence"]
+    return (status if report["status"] == PROMOTED else str(report["status"])), told

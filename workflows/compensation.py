@@ -10,10 +10,11 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from workflows.faults import last_fault
-from workflows.policies import STORE, WORKSPACE, Effects, Policy
+from workflows.policies import DEPLOY, RESTORE, STORE, WORKSPACE, Effects, Policy
 from workflows.state import Undo
 
 with workflow.unsafe.imports_passed_through():
+    from activities.delivery.deploys import Deploys
     from activities.money import Money
     from activities.records import CloseUndoInput, Records, RegisterUndoInput
     from activities.repository.landing import CompensateInput, Landings
@@ -23,6 +24,9 @@ ACTIONS: Mapping[str, tuple[Policy, Callable[[Any, CompensateInput], Awaitable[b
     "retract_result": (WORKSPACE, Landings.retract_result),
     "rewind_target": (WORKSPACE, Landings.rewind_target),
     "release_build": (STORE, Money.release_build),
+    "restore_traffic": (RESTORE, Deploys.restore_traffic),
+    "retire_unit": (DEPLOY, Deploys.retire_unit),
+    "undo_step": (DEPLOY, Deploys.undo_step),
 }
 """What each compensation runs, and where."""
 

@@ -10,7 +10,7 @@ from temporalio import workflow
 from temporalio.workflow import ChildWorkflowHandle
 
 from workflows.compensation import Compensations
-from workflows.desk import Desk
+from workflows.desk import Desk, details
 from workflows.policies import STORE, WORKSPACE, Effects
 from workflows.recorder import Recorder
 from workflows.state import BuildState, Head
@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.planning import TaskBrief
     from domain.build.requests import BuildRequest, TaskOutcome
     from domain.errors import PhaseMissing
-    from domain.human.asks import Answer, Ask, how
+    from domain.human.asks import Answer, Ask
     from domain.human.raising import Raised, raised
     from domain.money.budget import Payer, Spent
 
@@ -120,7 +120,7 @@ class Build:
         if ask is None:
             ask = await self._asking(wanted, seconds=seconds, digest=digest)
             self.state.asked[slot] = ask
-        workflow.set_current_details(_details(self.name, ask))
+        workflow.set_current_details(details(self.name, ask))
         while (answer := await self.desk.ask(ask, unless=lambda: self.full and not wanted.task)) is None:
             await self.renew()
         self.state.asked.pop(slot, None)
@@ -155,9 +155,3 @@ def _there(value: T | None) -> T:
     if value is None:
         raise PhaseMissing("this phase needs what intake sets, and intake has not run")
     return value
-
-
-def _details(build: str, ask: Ask) -> str:
-    """What Temporal's UI shows while a person is waited for."""
-    commands = "\n".join(f"* {choice}: `{command}`" for choice, command in how(build, ask).items())
-    return f"**waiting for a person** ({ask.id})\n\n{ask.sentence}\n\ndigest `{ask.digest[:12]}`\n\n{commands}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -20,6 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.human.asks import Saying, decode_answer, decode_saying
     from domain.human.book import Ruling
     from domain.human.raising import decode_raised
+    from domain.ports.releases import UNCLEAR
 
 SAID = {
     "approve": 'Approve what waits: {"digest": at least 8 hex digits, "by": who}.',
@@ -113,6 +115,13 @@ class Conversation:
         for child in list(self._build.children.values()):
             with contextlib.suppress(FailureError):
                 await child.signal(what, args=arguments)
+
+    @workflow.signal(name="delivered", description="From its delivery: how it ended.")
+    def delivered_signal(self, raw: Any = None) -> None:
+        """The first report counts."""
+        if isinstance(raw, Mapping) and not self._build.state.delivered:
+            report = {"status": str(raw.get("status", UNCLEAR)), "sentence": str(raw.get("sentence", ""))[:1_000]}
+            self._build.state.delivered = {**report, "release": int(raw.get("release") or 0)}
 
     @workflow.signal(name="approve", description=SAID["approve"])
     async def approve_signal(self, raw: Any = None) -> None:

@@ -14,17 +14,18 @@ from workflows.recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
     from domain.errors import MendworkError
-    from domain.human.asks import Answer, Ask, decode_answer, one_line
+    from domain.human.asks import Answer, Ask, decode_answer, how, one_line
     from domain.human.book import Book, Ruling
 
 
 class Desk:
-    """``book`` is carried from run to run."""
+    """``book`` is carried from run to run. ``saga`` is the workflow to answer where that is not the build itself."""
 
-    def __init__(self, *, book: Book, recorder: Recorder, effects: Effects) -> None:
+    def __init__(self, *, book: Book, recorder: Recorder, effects: Effects, saga: str = "") -> None:
         self._book = book
         self._recorder = recorder
         self._effects = effects
+        self._saga = {"saga": saga} if saga else {}
         self.over = False
 
     def receive(self, raw: Any, *, choice: str = "") -> Ruling:
@@ -54,7 +55,7 @@ class Desk:
         for the same answer until the same deadline.
         """
         if ask.id not in self._book.open and ask.id not in self._book.answers:
-            self._recorder.note("ask.opened", task=ask.task, **_row(ask))
+            self._recorder.note("ask.opened", task=ask.task, **{**_row(ask), **self._saga})
             self._book.opening(ask)
             await self._recorder.flush(self._effects)
         if not await self._answered(ask, unless):
@@ -131,3 +132,9 @@ def _row(ask: Ask) -> dict[str, Any]:
     row = asdict(ask)
     row.pop("task")
     return {**row, "choices": list(ask.choices), "kind": ask.kind}
+
+
+def details(saga: str, ask: Ask) -> str:
+    """What Temporal's UI shows while a person is waited for."""
+    commands = "\n".join(f"* {choice}: `{command}`" for choice, command in how(saga, ask).items())
+    return f"**waiting for a person** ({ask.id})\n\n{ask.sentence}\n\ndigest `{ask.digest[:12]}`\n\n{commands}"

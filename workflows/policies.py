@@ -43,6 +43,10 @@ WORKSPACE = Policy(queue="-workspace", seconds=300, tries=3)
 MODEL = Policy(queue="-model", seconds=60, tries=3)
 SANDBOX = Policy(queue="-sandbox", seconds=300, tries=3)
 """Both without the time that the project grants to the call or the tests: see ``granting``."""
+DEPLOY = Policy(queue="-deploy", seconds=120, tries=3)
+"""Without the time that a release may take to start, a project's own step, or a window of the watch."""
+RESTORE = Policy(queue="-deploy", seconds=300, tries=10)
+"""Going back is tried harder than going forward: production hangs on it."""
 
 
 async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -39,7 +39,7 @@ class BuildState:
     ``phase`` is the next to run. ``plans`` counts the plans that models were asked for, ``reviews`` the reviews,
     ``landings`` the tries to land: they number steps, and never go back. ``gates`` is the last verdict on the head,
     ``used`` each task id's last attempt over all plans, ``authors`` the models that wrote what was merged, ``asked``
-    what is asked now, by what it is about.
+    what is asked now, by what it is about, ``delivered`` what its delivery reported.
     """
 
     phase: str = "intake"
@@ -64,4 +64,7 @@ class BuildState:
     branch: str = ""
     diff: str = ""
     note: str = ""
+    approved: bool = False
+    delivering: bool = False
+    delivered: dict[str, Any] = field(default_factory=dict)
     undo: list[Undo] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,11 @@ with workflow.unsafe.imports_passed_through():
     from domain.build.requests import TaskOutcome, TaskRequest, decode
     from domain.errors import AttemptsExhausted, MendworkError
     from domain.money.budget import Budget
+    from domain.risk.confidence import confidence_in
+    from domain.risk.evidence import Evidence, Made, Past, Touched
+    from domain.risk.formula import score
+    from domain.risk.matrix import decide
+    from domain.risk.policy import RiskPolicy
 
 STUCK = ("AttemptsExhausted", "ModelsExhausted", "BudgetExhausted")
 """What a person may get a task out of."""
@@ -112,8 +118,28 @@ class TaskSaga:
         for number in range(request.first, request.first + request.attempts):
             self._last = await attempts.make(number, self._last)
             if self._last.commit:
-                return self._outcome("green")
+                return self._weighed(self._outcome("green"))
         raise AttemptsExhausted(f"{request.attempts} attempts were not enough; {self._last.reason}")
+
+    def _weighed(self, outcome: TaskOutcome) -> TaskOutcome:
+        """What the escalation matrix says of green work: figures of this task alone, before any review."""
+        request = self._request
+        made = Made(
+            tests=outcome.ran, base_tests=request.base_ran, attempts=outcome.attempt - request.first + 1, tasks=1
+        )
+        touched = Touched(files=len(outcome.touched), paths=outcome.touched)
+        risk = score(Evidence(touched=touched, made=made, past=Past()), RiskPolicy()).value
+        trust = confidence_in(made).value
+        decision = decide(risk, trust, retries=made.attempts - 1)
+        self._recorder.note(
+            "task.weighed",
+            attempt=outcome.attempt,
+            risk=risk,
+            confidence=trust,
+            action=decision.action,
+            why=decision.why,
+        )
+        return replace(outcome, action=decision.action, why=decision.why)
 
     def _outcome(self, status: str, *, kind: str = "", sentence: str = "") -> TaskOutcome:
         last = self._last

@@ -42,12 +42,20 @@ class ForwardInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompensateInput:
-    """What a compensation needs; ``commit`` and ``old`` are "" where they do not matter."""
+    """What a compensation needs; ``commit`` and ``old`` are "" where they do not matter.
+
+    Of a delivery: ``release`` on ``environment`` is what was begun, ``to`` the release before it (0: none), ``step`` a
+    step of the project's own.
+    """
 
     project: str
     build: str
     commit: str = ""
     old: str = ""
+    environment: str = ""
+    release: int = 0
+    to: int = 0
+    step: str = ""
 
 
 class Landings:

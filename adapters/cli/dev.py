@@ -14,7 +14,7 @@ from typing import Any
 
 from adapters.settings import Settings
 from adapters.temporal.connect import connect_to, external_target
-from adapters.temporal.environment import WORKERS, worker_environment
+from adapters.temporal.environment import DEPLOY, WORKERS, worker_environment
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
 from adapters.temporal.state import DevState, clear_state, only_instance, write_state
@@ -35,11 +35,11 @@ def _to_stderr(line: str) -> None:
 class DevOptions:
     """``worker`` is the command that gets a class name as last argument; it has ``grace`` seconds to end well.
 
-    ``say`` gets the lines for people.
+    ``classes`` are those to run; empty means every one that the configuration needs. ``say`` gets the lines for people.
     """
 
     worker: Sequence[str] = WORKER
-    classes: Sequence[str] = WORKERS
+    classes: Sequence[str] = ()
     grace: float = 20.0
     say: Callable[[str], None] = _to_stderr
 
@@ -60,6 +60,12 @@ async def run_dev(settings: Settings, *, environment: Mapping[str, str], options
     return 0
 
 
+def worker_classes(settings: Settings) -> tuple[str, ...]:
+    """One process per class; that of the releases only where a project has a target."""
+    delivers = any(project.delivery is not None for project in settings.allowlist().values())
+    return (*WORKERS, DEPLOY) if delivers else WORKERS
+
+
 class _Session:
     """What runs now, mirrored in ``dev.json``."""
 
@@ -69,26 +75,28 @@ class _Session:
         self._settings = settings
         self._environment = environment
         self.options = options
+        self.classes = options.classes or worker_classes(settings)
         self.state = state
         self._announced = False
 
     def programs(self) -> list[Program]:
         keys = {model.api_key_env for model in self._settings.models.values()} - {""}
+        secrets = self._settings.deploy_secrets
         located = {"MENDWORK_CONFIG": str(self._settings.root / "mendwork.toml"), **self._environment}
         return [
             Program(
                 name=name,
                 argv=(*self.options.worker, name),
-                environment=worker_environment(name, located, key_names=keys),
+                environment=worker_environment(name, located, key_names=keys, deploy_names=secrets),
                 log=self._settings.state / "logs" / f"worker-{name}.log",
                 folder=self._settings.root,
             )
-            for name in self.options.classes
+            for name in self.classes
         ]
 
     def workers_changed(self, pids: Mapping[str, int]) -> None:
         self._write(replace(self.state, workers=dict(pids)))
-        if not self._announced and len(pids) == len(self.options.classes):
+        if not self._announced and len(pids) == len(self.classes):
             self._announced = True
             listed = ", ".join(f"{name} (pid {pid})" for name, pid in pids.items())
             self.options.say(f"workers   {listed}; logs: {self._settings.state / 'logs'}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from adapters.git.mirror import Mirror
 from adapters.git.run import Call, Git
 from domain.build.change import path_problem
-from domain.errors import InvalidInput, TooLarge
+from domain.errors import InvalidInput, RepositoryRefused, TooLarge
 from domain.ports.workspace import TreeFile
 
 KINDS = {"100755": "executable", "120000": "symlink", "160000": "submodule"}
@@ -84,6 +84,15 @@ class GitSources:
         if result.code:
             raise InvalidInput(f"{old[:12]} and {new[:12]} cannot be compared")
         return text
+
+    async def contains(self, project: str, commit: str, *, ancestor: str) -> bool:
+        """Whether ``ancestor`` is ``commit`` or in its history; what the mirror does not have is not."""
+        mirror = Mirror(folder=self.folder, project=project)
+        try:
+            names = (await mirror.require(ancestor), await mirror.require(commit))
+        except RepositoryRefused:
+            return False
+        return (await mirror.git.outcome("merge-base", "--is-ancestor", *names)).code == 0
 
 
 async def read_blob(git: Git, entry: Entry) -> bytes:

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from adapters.settings.model import BadKey, Settings, unknown_key
+from adapters.settings.model import Settings
+from adapters.settings.section import BadKey, unknown_key
 from domain.errors import InvalidInput
 
 FILE = "mendwork.toml"

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import math
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from adapters.settings.delivery import DeliverySettings
+from adapters.settings.section import BadKey, Section, argv, names, unknown
 from domain.build.names import check_project_name
 from domain.build.project import Consent, Limits, Project
 from domain.errors import InvalidInput, UnknownName
 from domain.money.budget import Budget
 from domain.money.usage import Price
-
-
-class BadKey(ValueError):
-    """What is wrong with one key of a section that is checked as a whole."""
-
-    def __init__(self, key: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.key = key
-
-
-def _argv(value: Any) -> Any:
-    return tuple(shlex.split(value)) if isinstance(value, str) else value
-
-
-def _names(value: Any) -> Any:
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
 def _limit(value: Any) -> Any:
@@ -42,7 +27,7 @@ def _known_limits(value: Any) -> Any:
     known = [each.name for each in fields(Limits)]
     for key in value if isinstance(value, Mapping) else ():
         if key not in known:
-            raise BadKey(key, _unknown(key, known))
+            raise BadKey(key, unknown(key, known))
     return value
 
 
@@ -54,28 +39,7 @@ def _positive_limits(limits: Limits) -> Limits:
     return limits
 
 
-def unknown_key(section: type[BaseModel], key: str) -> str:
-    """The sentence for a key that ``section`` does not have, with those it has."""
-    return _unknown(key, [name for name in section.model_fields if name != "root"])
-
-
-def _unknown(key: str, known: Iterable[str]) -> str:
-    return f"unknown key {key!r}; known: {', '.join(sorted(known))}"
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_only(cls, value: Any) -> Any:
-        for key in value if isinstance(value, Mapping) else ():
-            if key not in cls.model_fields:
-                raise BadKey(key, unknown_key(cls, key))
-        return value
-
-
-class TemporalSettings(_Section):
+class TemporalSettings(Section):
     """``address`` names a server that is there; empty means the embedded one on ``port``, where 0 picks a free one."""
 
     address: str = ""
@@ -86,7 +50,7 @@ class TemporalSettings(_Section):
     server: Path | None = None
 
 
-class Timeouts(_Section):
+class Timeouts(Section):
     """Seconds: after ``heartbeat`` and ``sticky`` a silent worker's work goes to another one; every ``sweep`` seconds
     terminated builds are looked for, to undo them."""
 
@@ -95,7 +59,7 @@ class Timeouts(_Section):
     sweep: float = Field(default=60.0, ge=1.0, allow_inf_nan=False)
 
 
-class ModelSettings(_Section):
+class ModelSettings(Section):
     """One model. ``model`` is litellm's ``provider/name``; ``base_url`` any OpenAI-compatible server.
 
     Keys come only from the environment: ``api_key_env`` names the variable (empty: the provider's usual one).
@@ -121,15 +85,15 @@ class ModelSettings(_Section):
         )
 
 
-class Roles(_Section):
+class Roles(Section):
     """Chains of model names: the first is asked first, the next when it fails for good. Empty means every model."""
 
-    reasoning: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    coding: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    validation: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    reasoning: Annotated[tuple[str, ...], BeforeValidator(names)] = ()
+    coding: Annotated[tuple[str, ...], BeforeValidator(names)] = ()
+    validation: Annotated[tuple[str, ...], BeforeValidator(names)] = ()
 
 
-class BudgetSettings(_Section):
+class BudgetSettings(Section):
     """Hard limits in USD, as ``domain.money.budget.Budget`` has them; "none" is no limit."""
 
     task: Annotated[float | None, BeforeValidator(_limit)] = Field(default=2.0, ge=0, allow_inf_nan=False)
@@ -146,7 +110,7 @@ class BudgetSettings(_Section):
         return Budget(calls=self.calls, **micros)
 
 
-class ProjectSettings(_Section):
+class ProjectSettings(Section):
     """One project of the allowlist. ``repository`` is relative to the file that names it.
 
     ``approve`` to ``approval_seconds`` are ``domain.build.project.Consent``.
@@ -154,17 +118,18 @@ class ProjectSettings(_Section):
 
     repository: Path
     branch: str = "main"
-    test: Annotated[tuple[str, ...], BeforeValidator(_argv), Field(min_length=1)]
+    test: Annotated[tuple[str, ...], BeforeValidator(argv), Field(min_length=1)]
     toolchain: tuple[Path, ...] = ()
     limits: Annotated[Limits, BeforeValidator(_known_limits), AfterValidator(_positive_limits)] = Field(
         default_factory=Limits
     )
     budget: BudgetSettings = Field(default_factory=BudgetSettings)
-    approve: Annotated[tuple[Literal["plan", "change"], ...], BeforeValidator(_names)] = ("change",)
+    approve: Annotated[tuple[Literal["plan", "change", "release"], ...], BeforeValidator(names)] = ("change",)
     review: bool = True
     land: Literal["branch", "target"] = "branch"
     question_seconds: float = Field(default=86_400.0, gt=0, allow_inf_nan=False)
     approval_seconds: float = Field(default=259_200.0, gt=0, allow_inf_nan=False)
+    delivery: DeliverySettings | None = None
 
     def consent(self) -> Consent:
         """As the domain knows it."""
@@ -177,7 +142,7 @@ class ProjectSettings(_Section):
         )
 
 
-class Settings(_Section):
+class Settings(Section):
     """The whole configuration. ``root`` is the folder of ``mendwork.toml``; ``state`` what Mendwork keeps beside it."""
 
     root: Path
@@ -196,6 +161,8 @@ class Settings(_Section):
             self.chain("coding")
             self.chain("validation")
             self.allowlist()
+            self._check_ports()
+            self._check_secrets()
         except InvalidInput as error:
             raise ValueError(str(error)) from error
         return self
@@ -230,6 +197,34 @@ class Settings(_Section):
                 limits=p.limits,
                 consent=p.consent(),
                 budget=p.budget.budget(),
+                delivery=p.delivery.delivery() if p.delivery else None,
             )
             for name, p in self.projects.items()
         }
+
+    @property
+    def deploy_secrets(self) -> frozenset[str]:
+        """The variables that only a deploy worker may see."""
+        return frozenset(name for p in self.projects.values() if p.delivery for name in p.delivery.secrets)
+
+    def _check_ports(self) -> None:
+        """Raises InvalidInput for a port that two would listen on."""
+        taken: dict[int, str] = {}
+        for where, port in self._ports():
+            if port and taken.setdefault(port, where) != where:
+                raise InvalidInput(f"port {port} is given twice: {taken[port]} and {where}")
+
+    def _ports(self) -> Iterator[tuple[str, int]]:
+        if not self.temporal.address:
+            yield "temporal.port", self.temporal.port
+            yield "temporal.ui_port", self.temporal.ui_port
+        for name, project in self.projects.items():
+            if project.delivery:
+                yield f"projects.{name}.delivery.port", project.delivery.port
+                yield f"projects.{name}.delivery.staging_port", project.delivery.staging_port
+
+    def _check_secrets(self) -> None:
+        """Raises InvalidInput for a provider's key that a release would get."""
+        for model in self.models.values():
+            if model.api_key_env and model.api_key_env in self.deploy_secrets:
+                raise InvalidInput(f"{model.api_key_env} is a provider's key: no release may have it as a secret")

@@ -1,4 +1,5 @@
-"""What each worker process may see of our environment: secrets by process, provider keys only for models."""
+"""What each worker process may see of our environment: provider keys only for models, deploy secrets only for
+releases."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
 WORKERS = ("saga", "workspace", "model", "sandbox")
+DEPLOY = "deploy"
+"""Runs only where a project has a target."""
 
 _EVERYBODY = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_*", "TMPDIR", "TZ", "XDG_*"),
@@ -20,14 +23,21 @@ _NEVER_SHARED = ("MENDWORK_*_API_KEY",)
 
 
 def worker_environment(
-    worker: str, environment: Mapping[str, str], *, key_names: Collection[str] = ()
+    worker: str,
+    environment: Mapping[str, str],
+    *,
+    key_names: Collection[str] = (),
+    deploy_names: Collection[str] = (),
 ) -> dict[str, str]:
-    """The variables that the worker class ``worker`` gets. ``key_names`` are those that the settings name as keys."""
+    """The variables that the worker class ``worker`` gets. ``key_names`` are those that the settings name as keys,
+    ``deploy_names`` as secrets of releases."""
 
     def allowed(name: str) -> bool:
+        if name in deploy_names or name in key_names:
+            return name in {"model": key_names, DEPLOY: deploy_names}.get(worker, ())
         if worker == "model":
-            return name in key_names or _matches(name, _EVERYBODY) or _matches(name, _MODEL)
-        return name not in key_names and not _matches(name, _NEVER_SHARED) and _matches(name, _EVERYBODY)
+            return _matches(name, _EVERYBODY) or _matches(name, _MODEL)
+        return not _matches(name, _NEVER_SHARED) and _matches(name, _EVERYBODY)
 
     chosen = {name: value for name, value in environment.items() if allowed(name)}
     return chosen | _past_the_proxy(chosen)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from domain.ports.store import Event
 from domain.trace.asks import opened
 from domain.trace.calls import call_of, faults_in
+from domain.trace.delivery.told import FAMILIES, fold_delivery, is_alone, title_of
 from domain.trace.order import in_order, key_of, place_of, undone
 from domain.trace.parts import AttemptDetails, BuildDetails, MergedDetails, TaskDetails
 from domain.trace.rebuilding import Key
@@ -63,7 +64,9 @@ def fold_details(build: str, events: Iterable[Event]) -> BuildDetails:
 
 
 def _fold(details: BuildDetails, event: Event) -> None:
-    if event.kind in CALLS:
+    if event.kind.partition(".")[0] in FAMILIES:
+        _delivery(details, event)
+    elif event.kind in CALLS:
         _call(details, event)
     elif event.kind.startswith("ask.") or event.kind == "money.warned":
         _asks(details, event)
@@ -105,6 +108,22 @@ def _build(details: BuildDetails, event: Event) -> None:
             _ended(details, event)
 
 
+def _delivery(details: BuildDetails, event: Event) -> None:
+    """A delivery that runs alone is the whole case; one of a build says nothing of how the build ends."""
+    fold_delivery(details.delivery, event)
+    told = details.delivery
+    details.alone = details.alone or not details.started  # a build is started before anything of it is delivered
+    if not details.alone:
+        return
+    details.started = details.started or event.at
+    if is_alone(event):
+        details.project, details.title, details.commit = told.project, title_of(event), told.commit
+    elif event.kind == "delivery.ended":
+        details.status, details.sentence, details.ended = told.status, told.sentence, event.at
+    elif event.kind == "delivery.phase":
+        details.phase, details.status, details.ended = told.phase, "running", 0
+
+
 def _planned(details: BuildDetails, event: Event) -> None:
     """A newer plan begins every task of it anew; what an earlier one had beside them is replaced."""
     details.plan = event.data["plan"]
@@ -135,6 +154,8 @@ def _asks(details: BuildDetails, event: Event) -> None:
             ask = details.asks[data["id"]]
             said = {"choice": data["choice"], "by": data.get("by", ""), "reason": data.get("reason", "")}
             details.asks[ask.id] = replace(ask, closed=event.at, **said)
+            if ask.saga or details.alone:
+                fold_delivery(details.delivery, event)
         case "money.warned":
             details.warnings.append(data["sentence"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from domain.delivery.project import Delivery
 from domain.money.budget import Budget
 
 
@@ -13,7 +14,7 @@ class Limits:
 
     ``parallel`` tasks run at once in a build, ``project_parallel`` in all builds of the project. A task is
     ``sent_back`` so often for a conflict, for tests that are red after its merge, or for findings, before a person is
-    asked. Past ``history_events`` a build goes on in a new run.
+    asked. Past ``history_events`` a build goes on in a new run. ``artifact_bytes`` is the most that a release may be.
     """
 
     attempts: int = 3
@@ -32,6 +33,7 @@ class Limits:
     project_parallel: int = 8
     sent_back: int = 2
     history_events: int = 4_000
+    artifact_bytes: int = 200_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ class Project:
     """``repository`` is an absolute path; ``test`` the test command as argv.
 
     ``toolchain`` are absolute folders that the sandbox binds read-only beside the system's; empty means the prefix of
-    the interpreter that the test command resolves to.
+    the interpreter that the test command resolves to. ``delivery`` is None where results are only landed.
     """
 
     name: str
@@ -65,3 +67,4 @@ class Project:
     limits: Limits = field(default_factory=Limits)
     consent: Consent = field(default_factory=Consent)
     budget: Budget = field(default_factory=Budget)
+    delivery: Delivery | None = None

@@ -9,8 +9,11 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from domain.errors import InvalidInput, TooLarge, UnknownName
 from domain.money.budget import Budget
+from domain.risk.matrix import AUTONOMOUS
 
 MAX_SPEC_BYTES = 64_000
+APPROVALS = ("plan", "change", "release")
+"""What can be approved beforehand."""
 
 T = TypeVar("T")
 
@@ -20,8 +23,8 @@ class BuildRequest:
     """The start input of a BuildSaga. ``project`` may be left out where the allowlist holds just one.
 
     ``allow_missing`` names isolations that the sandbox may do without on this machine ("memory", "pids"). ``approved``
-    are approvals given beforehand ("plan", "change"); ``unattended``: nobody answers, what would be asked is skipped.
-    ``user`` is who pays.
+    are approvals given beforehand ("plan", "change", "release"); ``unattended``: nobody answers, what would be asked is
+    skipped. ``user`` is who pays. ``deliver``: what is landed is delivered too, where there is a target.
     """
 
     spec: str
@@ -31,6 +34,7 @@ class BuildRequest:
     approved: tuple[str, ...] = ()
     unattended: bool = False
     user: str = ""
+    deliver: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ class TaskOutcome:
     cannot be counted) or "stuck" (``kind`` is the fault's class, ``sentence`` what a person is told).
 
     ``attempt`` is the last one's number. ``diff``, ``report`` and ``change`` are digests of the last attempt.
+    ``action`` is the escalation matrix's word on green work ("autonomous", "draft", "person" or "ask"), and ``why``.
     """
 
     task: str
@@ -86,6 +91,8 @@ class TaskOutcome:
     model: str = ""
     diff: str = ""
     report: str = ""
+    action: str = AUTONOMOUS
+    why: str = ""
 
 
 def decode_build_request(value: Any) -> BuildRequest:
@@ -96,8 +103,8 @@ def decode_build_request(value: Any) -> BuildRequest:
     if len(request.spec.encode()) > MAX_SPEC_BYTES:
         raise TooLarge(f"the spec has {len(request.spec.encode())} bytes, at most {MAX_SPEC_BYTES} are allowed")
     for name in request.approved:
-        if name not in ("plan", "change"):
-            raise UnknownName.among("approval", name, ("plan", "change"))
+        if name not in APPROVALS:
+            raise UnknownName.among("approval", name, APPROVALS)
     return request
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from domain.risk.matrix import AUTONOMOUS
+
 WAITING, RUNNING, WRITTEN, ASKING = "waiting", "running", "written", "asking"
 MERGED, SKIPPED, BLOCKED = "merged", "skipped", "blocked"
 ENDED = frozenset((MERGED, SKIPPED, BLOCKED))
@@ -17,7 +19,8 @@ class TaskState:
 
     ``attempt`` is its last logical attempt (never counted back, so that keys stay unique), ``sent_back`` how often its
     green work was refused after all. ``reason``, ``report`` and ``change`` (digests) are what the next attempt is told.
-    ``locks`` are files that it touched without declaring them. ``kind`` and ``sentence`` say why it is stuck.
+    ``locks`` are files that it touched without declaring them. ``kind`` and ``sentence`` say why it is stuck,
+    ``action`` and ``why`` what the escalation matrix says of its green work.
     """
 
     status: str = WAITING
@@ -30,6 +33,8 @@ class TaskState:
     change: str = ""
     kind: str = ""
     sentence: str = ""
+    action: str = AUTONOMOUS
+    why: str = ""
     locks: tuple[str, ...] = ()
     tried: list[dict[str, str]] = field(default_factory=list)
 

@@ -16,12 +16,18 @@ LONGEST = 2_000
 APPROVAL = ("approve", "reject")
 STUCK = ("retry", "raise", "skip", "take", "abort")
 UNSURE = ("retry", "raise", "skip", "abort")
+WATCH = ("promote", "extend", "roll_back")
+"""About a release that is watched and cannot be judged."""
+
+APPROVED = ("plan", "change", "release", "final")
+"""What is approved by its digest; everything else that is asked is a question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Something that waits for a person. ``about`` is plan or change (approvals), task, review, landing or budget
-    (questions); ``digest`` names the packet that it is about. ``opened`` and ``deadline`` are ms since 1970."""
+    """Something that waits for a person. ``about`` is plan, change, release or final (approvals), task, review,
+    landing, budget or watch (questions); ``digest`` names the packet that it is about. ``opened`` and ``deadline`` are
+    ms since 1970."""
 
     id: str
     about: str
@@ -35,7 +41,7 @@ class Ask:
     @property
     def kind(self) -> str:
         """An approval is bound to its digest, a question to its id."""
-        return "approval" if self.about in ("plan", "change") else "question"
+        return "approval" if self.about in APPROVED else "question"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +93,7 @@ def decode_answer(raw: Any, *, choice: str = "") -> Answer:
     if isinstance(raw, Mapping) and choice:
         raw = {**raw, "choice": choice}
     answer = decode(Answer, raw)
-    known = APPROVAL if choice in APPROVAL else STUCK
+    known = APPROVAL if choice in APPROVAL else (*STUCK, *WATCH)
     if answer.choice not in known:
         raise InvalidInput(f"unknown choice {answer.choice[:40]!r}; known: {', '.join(known)}")
     digest = answer.digest.strip().lower()
@@ -116,7 +122,7 @@ def one_line(text: str) -> str:
 
 
 def how(build: str, ask: Ask) -> dict[str, str]:
-    """The command for each choice of an ask."""
+    """The command for each choice of an ask; ``build`` is the saga that asks."""
     if ask.kind == "approval":
         digest = ask.digest[:12]
         return {

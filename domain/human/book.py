@@ -56,7 +56,8 @@ class Book:
         if answer.choice not in ask.choices:
             return _refused(f"{ask.id} can be answered by {', '.join(ask.choices)}, not by {answer.choice}", ask.id)
         if answer.choice == "reject" and not answer.reason:
-            return _refused("a rejection needs a reason: it goes back into planning", ask.id)
+            where = ": it goes back into planning" if ask.about in ("plan", "change") else ""
+            return _refused(f"a rejection needs a reason{where}", ask.id)
         if answer.choice == "take" and not answer.commit:
             return _refused("taking over needs a commit: a branch or a SHA of the repository", ask.id)
         self._accept(ask, answer)

@@ -88,6 +88,10 @@ class Sources(Protocol):
         """A unified diff as git prints it, with undecodable bytes replaced."""
         ...
 
+    async def contains(self, project: str, commit: str, *, ancestor: str) -> bool:
+        """Whether ``ancestor`` is ``commit`` or in its history; what the mirror does not have is not."""
+        ...
+
 
 class Workspaces(Protocol):
     """Fresh folders with a commit's files, and commits made from changes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,9 +23,10 @@ UNATTENDED = {**SPEC, "unattended": True}
 
 
 @asynccontextmanager
-async def serving(client: Client, world: World, queue: str) -> AsyncIterator[None]:
+async def serving(client: Client, world: World, queue: str, *, also: Sequence[type] = ()) -> AsyncIterator[None]:
+    workflows = [BuildSaga, TaskSaga, *also]
     async with (
-        Worker(client, task_queue=queue, workflows=[BuildSaga, TaskSaga], activities=world.activities()),
+        Worker(client, task_queue=queue, workflows=workflows, activities=world.activities()),
         Worker(client, task_queue=f"{queue}-workspace", activities=world.activities()),
         Worker(client, task_queue=f"{queue}-model", activities=world.activities()),
         Worker(client, task_queue=f"{queue}-sandbox", activities=world.activities()),

@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError
 
 from workflows.context import Build, Wanted
 from workflows.faults import last_fault
+from workflows.phases.approval import weighed
 from workflows.phases.merging import gate, rebase
 from workflows.policies import WORKSPACE
 from workflows.state import Head
@@ -18,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.repository.merging import FetchTargetInput, Merging
     from domain.errors import Aborted
     from domain.human.asks import Answer
+    from domain.risk.matrix import DRAFT, PERSON
 
 UNLANDED = ("retry", "skip", "abort")
 MOVED = "moved"
@@ -28,10 +30,18 @@ MOST_MOVES = 5
 async def land(build: Build) -> str:
     """Land the head. Raises BranchTaken, RepositoryRefused, Aborted."""
     await build.enter("landing")
-    if build.admitted.consent.land == "target":
+    draft = weighed(build, DRAFT, PERSON)
+    if build.admitted.consent.land == "target" and draft and not _consented(build):
+        _left(build, f"a draft, left on its own branch for a review: {draft}")
+    elif build.admitted.consent.land == "target":
         await _onto_target(build)
     await _branch(build)
-    return "done"
+    return "deliver" if build.admitted.delivers and build.request.deliver else "done"
+
+
+def _consented(build: Build) -> bool:
+    """Whether a person said yes to the change, when it was shown or beforehand."""
+    return build.state.approved or "change" in build.request.approved
 
 
 async def _branch(build: Build) -> None:

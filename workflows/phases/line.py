@@ -54,6 +54,7 @@ class Line:
         if outcome.status != "green":
             self._stuck(outcome.kind, outcome.sentence)
             return
+        self._state.action, self._state.why = outcome.action, outcome.why
         await self._locks(outcome.touched)
         await self._merge(Work.of(outcome))
 

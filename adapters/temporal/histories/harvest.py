@@ -12,6 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from adapters.temporal.histories.rows import RECORDS, rows_of
 from domain.build.names import check_build_name, task_saga_id
+from domain.delivery.requests import delivery_saga_id, watch_id
 from domain.errors import ServerUnavailable
 from domain.ports.sagas import sweep_id
 from domain.ports.store import Event
@@ -45,7 +46,7 @@ async def harvest(client: Client, build: str) -> Harvest:
 
 async def _follow(client: Client, build: str, found: Harvest) -> None:
     """Go from what the server lists to everything that a history names, and read each run once."""
-    waiting = {(build, ""), (sweep_id(build), ""), *await _listed(client, build)}
+    waiting = {*((name, "") for name in _own(build)), *await _listed(client, build)}
     seen: set[Run] = set()
     while waiting:
         part = sorted(waiting)[:AT_ONCE]
@@ -63,12 +64,19 @@ async def _follow(client: Client, build: str, found: Harvest) -> None:
 
 
 def _records_for(build: str, workflow: str) -> bool:
-    return workflow in (build, sweep_id(build)) or workflow.startswith(task_saga_id(build, ""))
+    return workflow in _own(build) or workflow.startswith(task_saga_id(build, ""))
+
+
+def _own(build: str) -> tuple[str, ...]:
+    """The workflows beside its tasks: itself, its delivery, their watches, and sweeps of them."""
+    delivery = delivery_saga_id(build)
+    sagas = (build, delivery)
+    return (*sagas, *(watch_id(saga) for saga in sagas), *(sweep_id(saga) for saga in sagas))
 
 
 async def _listed(client: Client, build: str) -> set[Run]:
     """Every run of the workflows that record for the build, as far as the server's list is up to date."""
-    names = f"WorkflowId = '{build}' OR WorkflowId = '{sweep_id(build)}'"
+    names = " OR ".join(f"WorkflowId = '{name}'" for name in _own(build))
     tasks = f"WorkflowId STARTS_WITH '{task_saga_id(build, '')}'"
     return {(each.id, each.run_id) async for each in client.list_workflows(f"{names} OR {tasks}")}
 
