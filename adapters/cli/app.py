@@ -8,6 +8,7 @@ import typer
 
 from adapters.cli import books
 from adapters.cli.decide import commands as decisions
+from adapters.cli.release import commands as deliveries
 
 app = typer.Typer(
     name="mendwork",
@@ -17,7 +18,7 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-Build = Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.")]
+Build = Annotated[str, typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.")]
 
 
 def _version(wanted: bool) -> None:
@@ -58,8 +59,9 @@ def build(
     detach: Annotated[bool, typer.Option("--detach", help="Print the build's name and come back at once.")] = False,
     allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Approve the plan and the change beforehand.")] = False,
-    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change.")] = "",
+    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change,release.")] = "",
     unattended: Annotated[bool, typer.Option("--unattended", help="Nobody answers: skip what is stuck.")] = False,
+    no_deliver: Annotated[bool, typer.Option("--no-deliver", help="Land the result, and do not deliver it.")] = False,
     user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
     json: Json = False,
 ) -> None:
@@ -77,6 +79,7 @@ def build(
         approve="plan,change" if yes else approve,
         unattended=unattended,
         user=user,
+        deliver=not no_deliver,
     )
     run(lambda settings: command.start(settings, asked))
 
@@ -101,7 +104,7 @@ def status(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many builds.")] = 20,
     json: Json = False,
 ) -> None:
-    """Show builds from the store, also when no worker answers."""
+    """Show builds and deliveries from the store, also when no worker answers."""
     from adapters.cli import status as command
     from adapters.cli.session import run
 
@@ -144,3 +147,12 @@ def show(
 
 app.add_typer(decisions.app)
 app.add_typer(books.app)
+app.add_typer(deliveries.app)
+
+
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def target(context: typer.Context) -> None:
+    """Look at the local target's own programs, stop them, start them."""
+    from adapters.cli.release.target import target_app
+
+    target_app(context.args, prog_name="mendwork target")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json as jsonlib
 import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adapters.cli.decide.terminal import is_terminal
 from adapters.cli.follow import POLL_SECONDS, follow
@@ -42,11 +43,23 @@ class Asked:
     approve: str = ""
     unattended: bool = False
     user: str = ""
+    deliver: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSaga:
+    """What is started: a workflow by its type, its input as plain JSON, and who gives it the next name."""
+
+    workflow: str
+    words: Mapping[str, Any]
+    project: str
+    summary: str
+    name: Callable[[], Awaitable[str]]
 
 
 async def start(settings: Settings, asked: Asked) -> int:
     """Start a build under the project's next number; follow it unless asked to detach."""
-    request = _request(asked, _project(settings, asked.project))
+    request = _request(asked, project_of(settings, asked.project))
     return await launch(settings, request, asked)
 
 
@@ -62,7 +75,7 @@ async def rerun(settings: Settings, build: str, asked: Asked) -> int:
         raise InvalidInput(f"{build} was never admitted, so its spec was not kept: start it with `mendwork build`")
     spec = (await open_blobs(settings.state).get(events[-1].data["spec"])).decode()
     given = replace(asked, project=details.project, title=asked.title or details.title)
-    request = decode_build_request(_fields(given, spec, _project(settings, details.project)))
+    request = decode_build_request(_fields(given, spec, project_of(settings, details.project)))
     return await launch(settings, request, given)
 
 
@@ -72,18 +85,19 @@ async def launch(settings: Settings, request: BuildRequest, asked: Asked) -> int
     from adapters.temporal.connect import connect
 
     client = await connect(settings, os.environ)
-    await _check_worker(client, settings)
+    await check_worker(client, settings)
     async with await open_store(settings.store_url) as store:
         name = await _start(client, settings, store, request)
         if asked.detach:
             put(jsonlib.dumps({"build": name}) if asked.json else name)
             return 0
         say(f"{name} started: {title_of(request)}")
-        on_ask = _dialogue(settings, client, store, name) if is_terminal() and not asked.json else None
+        on_ask = dialogue(settings, client, store, name) if is_terminal() and not asked.json else None
         return await follow(store, name, client=client, json=asked.json, on_ask=on_ask)
 
 
-def _dialogue(settings: Settings, client: Client, store: Store, name: str) -> Dialogue:
+def dialogue(settings: Settings, client: Client, store: Store, name: str) -> Dialogue:
+    """Who asks at this terminal while ``name`` is followed."""
     from adapters.blobs import open_blobs
     from adapters.cli.decide.dialogue import Desk, Dialogue
 
@@ -91,7 +105,8 @@ def _dialogue(settings: Settings, client: Client, store: Store, name: str) -> Di
     return Dialogue(desk, name)
 
 
-def _project(settings: Settings, name: str) -> Project:
+def project_of(settings: Settings, name: str) -> Project:
+    """The project of that name; the only one for "". Raises InvalidInput, UnknownName."""
     allowed = settings.allowlist()
     if not name and len(allowed) == 1:
         return next(iter(allowed.values()))
@@ -111,18 +126,21 @@ def _fields(asked: Asked, spec: str, project: Project) -> dict[str, object]:
         "spec": spec,
         "project": project.name,
         "title": asked.title,
-        "allow_missing": _words(asked.allow_missing),
-        "approved": _words(asked.approve),
+        "allow_missing": words_in(asked.allow_missing),
+        "approved": words_in(asked.approve),
         "unattended": asked.unattended,
         "user": asked.user or login(),
+        "deliver": asked.deliver,
     }
 
 
-def _words(text: str) -> list[str]:
+def words_in(text: str) -> list[str]:
+    """Words with commas between them."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-async def _check_worker(client: Client, settings: Settings) -> None:
+async def check_worker(client: Client, settings: Settings) -> None:
+    """Raises Transient when nobody takes workflows from the queue."""
     from temporalio.api.enums.v1 import TaskQueueType
     from temporalio.api.taskqueue.v1 import TaskQueue
     from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
@@ -141,23 +159,34 @@ async def _check_worker(client: Client, settings: Settings) -> None:
 
 
 async def _start(client: Client, settings: Settings, store: Store, request: BuildRequest) -> str:
+    async def name() -> str:
+        return build_name(request.project, await store.builds.reserve_number(request.project))
+
+    saga = NewSaga(
+        workflow="BuildSaga", words=asdict(request), project=request.project, summary=title_of(request), name=name
+    )
+    return await start_saga(client, settings, saga)
+
+
+async def start_saga(client: Client, settings: Settings, saga: NewSaga) -> str:
+    """Start it under the next free name, which is returned."""
     from datetime import timedelta
 
     from temporalio.common import WorkflowIDReusePolicy
     from temporalio.exceptions import WorkflowAlreadyStartedError
 
     while True:
-        name = build_name(request.project, await store.builds.reserve_number(request.project))
+        name = await saga.name()
         try:
             await client.start_workflow(
-                "BuildSaga",
-                asdict(request),
+                saga.workflow,
+                dict(saga.words),
                 id=name,
                 task_queue=settings.temporal.task_queue,
                 task_timeout=timedelta(seconds=settings.timeouts.sticky),
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                static_summary=title_of(request),
-                memo={"project": request.project},
+                static_summary=saga.summary,
+                memo={"project": saga.project},
             )
         except WorkflowAlreadyStartedError:
             continue  # another store numbered it, or this one was restored from a backup: take the next

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from domain import errors
+from domain.trace.delivery.told import DeliveryDetails
 
 DONE = 0
 OWN_FAILURE = 1
@@ -14,7 +15,16 @@ WAITING = 7
 ESCALATED = 8
 INTERRUPTED = 130
 
-_BY_STATUS = {"succeeded": DONE, "aborted": REFUSED, "partial": PARTIAL, "escalated": ESCALATED}
+_BY_STATUS = {
+    "succeeded": DONE,
+    "aborted": REFUSED,
+    "partial": PARTIAL,
+    "escalated": ESCALATED,
+    "undelivered": PARTIAL,  # landed, and production untouched
+    "rolled back": BUILD_FAILED,
+    "unclear": ESCALATED,
+}
+_ALONE = {"promoted": DONE, "unclear": ESCALATED}
 _BY_FAULT = {
     "InvalidInput": USAGE,
     "InvalidName": USAGE,
@@ -25,6 +35,8 @@ _BY_FAULT = {
     "BranchTaken": REFUSED,
     "IsolationMissing": REFUSED,
     "BaseIsRed": REFUSED,
+    "TargetMissing": REFUSED,
+    "OlderRelease": REFUSED,
     "AlreadyRunning": REFUSED,
     "Aborted": REFUSED,
     "Escalated": ESCALATED,
@@ -35,6 +47,15 @@ _BY_FAULT = {
     "BlobMissing": OWN_FAILURE,
     "PhaseMissing": OWN_FAILURE,
 }
+
+
+def delivery_code(told: DeliveryDetails) -> int:
+    """The code for a delivery that was started by itself. A rollback that was asked for and is proven is a success."""
+    if told.kind == "rollback" and told.status == "rolled back":
+        return DONE
+    if told.status == "undelivered" and told.refused:
+        return REFUSED
+    return _ALONE.get(told.status, BUILD_FAILED)
 
 
 def exit_code(status: str, fault: str) -> int:

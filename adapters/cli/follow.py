@@ -10,9 +10,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from adapters.cli.exits import INTERRUPTED, OWN_FAILURE, WAITING, exit_code
+from adapters.cli.exits import INTERRUPTED, OWN_FAILURE, WAITING, delivery_code, exit_code
 from adapters.cli.log.screens import JsonScreen, LineScreen, Screen, waits_for
+from adapters.cli.release.series import Chart
 from adapters.cli.session import put, say
+from adapters.cli.status import case_of
 from adapters.settings import Settings
 from domain.build.details import DetailsFold, fold_details
 from domain.errors import Transient
@@ -53,6 +55,7 @@ async def watch(settings: Settings, build: str, *, json: bool, wait: bool = True
     from adapters.temporal.connect import connect
 
     async with await open_store(settings.store_url) as store:
+        build = await case_of(store, build)
         details = fold_details(build, [event for _, event in await store.events.read(build)])
         client = None if details.status != "running" else await connect(settings, os.environ)
         return await follow_as(store, build, client=client, how=Following(screen=_screen(settings, json), wait=wait))
@@ -64,7 +67,7 @@ async def follow(store: Store, build: str, *, client: Client | None, json: bool,
     Where nobody can be asked, it comes back with code 7 and the commands that answer what waits. ``on_ask`` is awaited
     with the ``ask.opened`` of each ask that is open, once; nothing is printed meanwhile.
     """
-    screen = JsonScreen() if json else LineScreen()
+    screen = JsonScreen() if json else LineScreen(chart=Chart(sys.stderr) if sys.stderr.isatty() else None)
     how = Following(screen=screen, wait=on_ask is not None or sys.stdin.isatty(), on_ask=on_ask)
     return await follow_as(store, build, client=client, how=how)
 
@@ -103,7 +106,7 @@ def _ended(details: BuildDetails, how: Following) -> int:
     how.screen.close()
     if not isinstance(how.screen, JsonScreen):
         put(details.build)
-    return exit_code(details.status, details.fault)
+    return delivery_code(details.delivery) if details.alone else exit_code(details.status, details.fault)
 
 
 def _say_silent(details: BuildDetails) -> None:

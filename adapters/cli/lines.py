@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.cli.release.lines import delivery_text
 from domain.money.usage import dollars
 from domain.ports.store import Event
+from domain.trace.delivery.told import FAMILIES
 
 PHASES = {
     "base": "running the project's own tests on its base",
     "plan": "planning",
     "review": "reviewing the change",
     "landing": "putting the result on its branch",
+    "deliver": "delivering it",
 }
 STEPS = {"writing": "asking the model", "applying": "applying the change", "testing": "running the tests"}
 
@@ -34,6 +37,9 @@ def _text(event: Event) -> str | None:
     family = kind.partition(".")[0]
     if family in ("ask", "answer", "build", "limits", "target", "money"):
         return _build(kind, data)
+    if family in FAMILIES:
+        text = delivery_text(kind, data)
+        return None if text is None else plain(text)
     if family == "task":
         return _task(kind, data)
     match kind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from adapters.cli.lines import plain
 from adapters.cli.session import put
 from adapters.settings import Settings
 from domain.build.details import fold_details
+from domain.delivery.requests import delivery_saga_id
 from domain.errors import EventUnreadable, UnknownName
 from domain.money.usage import dollars
 from domain.trace.asks import AskDetails, commands
@@ -56,6 +58,8 @@ async def one(settings: Settings, build: str, *, json: bool) -> int:
         put(f"  {plain(text)}")
     if details.sentence:
         put(f"  {plain(details.sentence)}")
+    for line in _delivery(details):
+        put(f"  {plain(line)}")
     for each in details.missing:
         put(f"  missing: {plain(each.get('task', ''))}: {plain(each.get('why', ''))}")
     for ask in details.open_asks():
@@ -63,8 +67,17 @@ async def one(settings: Settings, build: str, *, json: bool) -> int:
     return 0
 
 
+async def case_of(store: Store, name: str) -> str:
+    """The name under which the log has it: a delivery of a build writes into its build's."""
+    build = name.removesuffix(delivery_saga_id(""))
+    if build == name or await store.builds.get(name) is not None or await store.builds.get(build) is None:
+        return name
+    return build
+
+
 async def details_of(store: Store, build: str) -> BuildDetails:
     """Raises UnknownName with the newest builds' names."""
+    build = await case_of(store, build)
     events = [event for _, event in await store.events.read(build)]
     if not events:
         known = await store.builds.list(limit=10)
@@ -84,6 +97,22 @@ def _put_ask(build: str, ask: AskDetails) -> None:
     put(f"  waits for a person: {plain(ask.sentence)} ({ask.id}, digest {ask.digest[:12]}{until})")
     for command in commands(build, ask):
         put(f"    {command}")
+
+
+def _delivery(details: BuildDetails) -> Iterator[str]:
+    """Where its delivery is, and what is left of one that could not be undone."""
+    told = details.delivery
+    if not told.status:
+        return
+    where = f" ({told.phase})" if told.status == "running" else ""
+    url = f"  {told.url}" if told.url else ""
+    yield f"release {told.release}: {told.status}{where}{url}"
+    if told.waits and told.status == "running":
+        yield f"  waits: {told.waits}"
+    if told.sentence and told.sentence != details.sentence:
+        yield f"  {told.sentence}"
+    for each in told.residues:
+        yield f"  left: {each}"
 
 
 def _time(millis: int) -> str:
@@ -126,6 +155,7 @@ def _as_json(details: BuildDetails, tries: Any) -> dict[str, Any]:
         "paused": details.paused,
         "missing": [dict(each) for each in details.missing],
         "warnings": details.warnings,
+        "delivery": asdict(details.delivery) if details.delivery.status else None,
         "asks": [asdict(ask) | {"how": commands(details.build, ask)} for ask in details.open_asks()],
         "tasks": [
             {

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.human.asks import Ask, how
+from domain.human.asks import APPROVED, Ask, how
 from domain.ports.store import Event
-
-APPROVALS = ("plan", "change")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskDetails:
-    """Times in ms since 1970; ``closed`` 0 and ``choice`` "" while it is open. ``kind`` is approval or question."""
+    """Times in ms since 1970; ``closed`` 0 and ``choice`` "" while it is open. ``kind`` is approval or question.
+    ``saga`` is the workflow that asks, "" for the build itself."""
 
     id: str
     about: str
@@ -27,6 +26,7 @@ class AskDetails:
     choice: str = ""
     by: str = ""
     reason: str = ""
+    saga: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -41,18 +41,19 @@ def opened(event: Event) -> AskDetails:
     return AskDetails(
         id=str(data["id"]),
         about=about,
-        kind=str(data.get("kind") or ("approval" if about in APPROVALS else "question")),
+        kind=str(data.get("kind") or ("approval" if about in APPROVED else "question")),
         digest=str(data.get("digest", "")),
         sentence=str(data.get("sentence", "")),
         choices=tuple(map(str, data.get("choices", ()))),
         opened=event.at,
         deadline=int(data.get("deadline") or 0),
         task=event.task or str(data.get("task", "")),
+        saga=str(data.get("saga", "")),
     )
 
 
 def commands(build: str, ask: AskDetails) -> tuple[str, ...]:
-    """The commands that answer it, one for each choice."""
+    """The commands that answer it, one for each choice: said to the saga that asks."""
     asked = Ask(
         id=ask.id,
         about=ask.about,
@@ -63,4 +64,4 @@ def commands(build: str, ask: AskDetails) -> tuple[str, ...]:
         deadline=ask.deadline,
         task=ask.task,
     )
-    return tuple(how(build, asked).values())
+    return tuple(how(ask.saga or build, asked).values())

@@ -10,8 +10,9 @@ from domain.trace.spending import NOTHING, Spending
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """``kind`` is build, phase, task, attempt, or that of a step: call, apply, gates, merge, check, review, ask, land,
-    note. Times in ms since 1970; ``end`` None while it goes on. ``refs`` are digests and commits by what they are."""
+    """``kind`` is build, phase, task, attempt, delivery, watch, or that of a step: call, apply, gates, merge, check,
+    review, ask, land, lane, release, window, note. Times in ms since 1970; ``end`` None while it goes on. ``refs`` are
+    digests and commits by what they are."""
 
     kind: str
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from domain.ports.store import Event
 from domain.trace.rebuilding import Key
 
-BEGINNINGS = ("build.started", "task.started")
+BEGINNINGS = ("build.started", "task.started", "delivery.phase")
 """What a saga notes first, in its first run."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from domain.trace.asks import AskDetails
 from domain.trace.calls import CallDetails
+from domain.trace.delivery.told import DeliveryDetails
 from domain.trace.spending import NOTHING, Spending
 
 OVER = ("merged", "skipped", "blocked", "replaced", "succeeded")
@@ -80,6 +81,7 @@ class BuildDetails:
 
     ``missing`` says which tasks a partial build lacks, and why. ``spent`` is what the log knows of; the ledger knows of
     lost calls too. ``target`` is the commit that the target branch was forwarded to, ``raised`` what people raised.
+    ``alone`` when this is no build but a delivery that somebody started by itself.
     """
 
     build: str
@@ -110,6 +112,8 @@ class BuildDetails:
     faults: list[Mapping[str, Any]] = field(default_factory=list)
     calls: list[CallDetails] = field(default_factory=list)
     spent: Spending = NOTHING
+    delivery: DeliveryDetails = field(default_factory=DeliveryDetails)
+    alone: bool = False
 
     def task(self, name: str) -> TaskDetails:
         """The task of that name; made when an event is the first to name it."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from domain.ports.store import Event
+from domain.trace.delivery.branch import branch
+from domain.trace.delivery.told import OVER, is_delivery, runs_alone
 from domain.trace.node import Node
 from domain.trace.order import in_order, key_of, undone
 from domain.trace.spending import total
@@ -63,15 +65,16 @@ def phases_of(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
 def _end(ordered: Sequence[Event]) -> Event | None:
     """The last end, unless a reset undid it or a phase came after it."""
     lost = undone(ordered)
-    frame = [e for e in ordered if e.kind in ("build.phase", "build.ended") and key_of(e) not in lost]
-    return frame[-1] if frame and frame[-1].kind == "build.ended" else None
+    ends = ("build.ended", OVER) if runs_alone(ordered) else ("build.ended",)
+    frame = [e for e in ordered if e.kind in ("build.phase", *ends) and key_of(e) not in lost]
+    return frame[-1] if frame and frame[-1].kind in ends else None
 
 
 def _sections(ordered: Sequence[Event], over: Event | None) -> list[_Section]:
-    """The phases in time order; what comes before the first is of intake."""
+    """The phases in time order; what comes before the first is of intake, or of a delivery that runs alone."""
     lost = undone(ordered)
     sections: list[_Section] = []
-    standing, runs = "intake", dict[str, str]()
+    standing, runs = "deliver" if runs_alone(ordered) else "intake", dict[str, str]()
     for event in ordered:
         fresh = event.kind == "build.phase"
         name = str(event.data["phase"]) if fresh else standing if not sections else sections[-1].phase
@@ -90,13 +93,13 @@ def _sections(ordered: Sequence[Event], over: Event | None) -> list[_Section]:
 
 
 def _phase(section: _Section, steps: Steps, *, only: str) -> Node:
-    own = [event for event in section.events if not event.task]
+    own = [event for event in section.events if not event.task and not _is_of_delivery(section, event)]
     tasks: dict[str, list[Event]] = {}
     for event in section.events:
         if event.task and only in ("", event.task):
             tasks.setdefault(event.task, []).append(event)
     children = [_task(name, rows, section, steps) for name, rows in tasks.items()]
-    children += steps.of(own, since=section.start) if not only else ()
+    children += [*steps.of(own, since=section.start), *_delivery(section, steps)] if not only else ()
     children.sort(key=lambda node: node.start)
     return Node(
         kind="phase",
@@ -107,6 +110,20 @@ def _phase(section: _Section, steps: Steps, *, only: str) -> Node:
         spent=total(node.spent for node in children),
         children=tuple(children),
     )
+
+
+def _is_of_delivery(section: _Section, event: Event) -> bool:
+    """A build that delivers asks only through its delivery."""
+    return is_delivery(event) or (section.phase == "deliver" and event.kind.startswith("ask."))
+
+
+def _delivery(section: _Section, steps: Steps) -> list[Node]:
+    """The delivery of a phase, if it has one."""
+    rows = [event for event in section.events if _is_of_delivery(section, event)]
+    if not any(map(is_delivery, rows)):
+        return []
+    asks = steps.of((event for event in rows if event.kind.startswith("ask.")), since=section.start)
+    return [branch(rows, asks=asks, end=section.end)]
 
 
 def _task(name: str, rows: Sequence[Event], section: _Section, steps: Steps) -> Node:

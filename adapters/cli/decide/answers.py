@@ -12,11 +12,11 @@ from adapters.cli.decide.terminal import is_terminal, page, read_line
 from adapters.cli.decide.waiting import SHOWN_DIGITS, open_ask
 from adapters.cli.exits import REFUSED
 from adapters.cli.session import put, read_text, say
-from adapters.cli.status import details_of
+from adapters.cli.status import case_of, details_of
 from adapters.settings import Settings
 from domain.errors import InvalidInput, TooLarge
 from domain.human.asks import DIGITS
-from domain.trace.asks import AskDetails
+from domain.trace.asks import AskDetails, opened
 
 MAX_PLAN_BYTES = 200_000
 
@@ -54,17 +54,29 @@ async def decide(settings: Settings, decision: Decision) -> int:
     digest = decision.digest.strip().lower()
     if digest and (len(digest) < DIGITS or set(digest) - set("0123456789abcdef")):
         raise InvalidInput(f"DIGEST: at least {DIGITS} hex digits, as `mendwork pending {decision.build}` shows them")
+    to = await _addressee(settings, decision, digest) if digest else decision.build
     if not digest:
-        digest = await _confirmed(settings, decision)
+        to, digest = await _confirmed(settings, decision)
     if not digest:
         say("nothing was sent")
         return REFUSED
     words = {"digest": digest, "by": decision.by, "reason": decision.reason}
-    return await tell(settings, Said(build=decision.build, what=decision.choice, words=words), json=decision.json)
+    return await tell(settings, Said(build=to, what=decision.choice, words=words), json=decision.json)
 
 
-async def _confirmed(settings: Settings, decision: Decision) -> str:
-    """The digest of the only open approval once a person has seen it and said yes, else ""."""
+async def _addressee(settings: Settings, decision: Decision, digest: str) -> str:
+    """Who asks for that digest: the build that is named, or the delivery of it."""
+    from adapters.store import open_store
+
+    async with await open_store(settings.store_url) as store:
+        case = await case_of(store, decision.build)
+        rows = [event for _, event in await store.events.read(case) if event.kind == "ask.opened"]
+    asked = (opened(event) for event in reversed(rows))
+    return next((ask.saga for ask in asked if ask.saga and ask.digest.startswith(digest)), decision.build)
+
+
+async def _confirmed(settings: Settings, decision: Decision) -> tuple[str, str]:
+    """Who asks for the only open approval, and its digest once a person has seen it and said yes, else ""."""
     from adapters.blobs import open_blobs
     from adapters.store import open_store
 
@@ -80,7 +92,7 @@ async def _confirmed(settings: Settings, decision: Decision) -> str:
     typed = await read_line(
         f"{decision.choice} the {ask.about} {ask.digest[:SHOWN_DIGITS]} of {decision.build}? [y/N] "
     )
-    return ask.digest if (typed or "").lower() in ("y", "yes") else ""
+    return ask.saga or decision.build, ask.digest if (typed or "").lower() in ("y", "yes") else ""
 
 
 async def reply(settings: Settings, given: Reply) -> int:
@@ -95,7 +107,7 @@ async def reply(settings: Settings, given: Reply) -> int:
     words: dict[str, Any] = {"ask": ask.id, "choice": given.choice, "by": given.by, "reason": given.hint}
     words |= {"commit": given.commit, "attempts": given.attempts}
     words |= {"task_budget": given.task_budget, "build_budget": given.build_budget}
-    return await tell(settings, Said(build=given.build, what="answer", words=words), json=given.json)
+    return await tell(settings, Said(build=ask.saga or given.build, what="answer", words=words), json=given.json)
 
 
 async def _asked(settings: Settings, given: Reply) -> AskDetails:

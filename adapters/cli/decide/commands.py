@@ -10,7 +10,7 @@ import typer
 app = typer.Typer()
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-Build = Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.")]
+Build = Annotated[str, typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.")]
 By = Annotated[str, typer.Option("--by", help="Who says it; your login name by default.")]
 Digest = Annotated[str, typer.Argument(help="At least 8 hex digits of what you decide about; asked for on a terminal.")]
 Usd = Annotated[float, typer.Option(min=0.0, metavar="USD", help="A new limit in USD; limits only go up.")]
@@ -36,7 +36,7 @@ def approve(
     by: By = "",
     json: Json = False,
 ) -> None:
-    """Approve the change, or the plan, of that digest."""
+    """Approve the change, the plan or the release of that digest."""
     from adapters.cli.decide import answers
     from adapters.cli.session import login, run
 
@@ -49,12 +49,12 @@ def approve(
 @app.command()
 def reject(
     build: Build,
-    reason: Annotated[str, typer.Option(help="Why: it goes back into planning.")],
+    reason: Annotated[str, typer.Option(help="Why: a plan or a change goes back into planning.")],
     digest: Digest = "",
     by: By = "",
     json: Json = False,
 ) -> None:
-    """Reject the change, or the plan, of that digest; the reason goes back into planning."""
+    """Reject the change, the plan or the release of that digest; what is rejected is planned again, or taken back."""
     from adapters.cli.decide import answers
     from adapters.cli.session import login, run
 
@@ -68,7 +68,9 @@ def answer(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[ASK] CHOICE", help="The question's id, if several are open; retry|raise|skip|take|abort."
+            metavar="[ASK] CHOICE",
+            help="The question's id, if several are open; retry|raise|skip|take|abort, "
+            "or promote|extend|roll_back about a release.",
         ),
     ],
     hint: Annotated[str, typer.Option(help="What the next attempt is told; why, for an abort.")] = "",
@@ -79,7 +81,7 @@ def answer(
     by: By = "",
     json: Json = False,
 ) -> None:
-    """Answer a question: retry (with a hint), raise a limit, skip, take a commit made by hand, or abort."""
+    """Answer a question: about a task that is stuck, a limit, or a release that its watch cannot judge."""
     from adapters.cli.decide import answers
     from adapters.cli.session import login, run
 
@@ -168,7 +170,7 @@ def rerun(
     detach: Annotated[bool, typer.Option("--detach", help="Print the new name and come back at once.")] = False,
     allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Approve the plan and the change beforehand.")] = False,
-    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change.")] = "",
+    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change,release.")] = "",
     unattended: Annotated[bool, typer.Option("--unattended", help="Nobody answers: skip what is stuck.")] = False,
     user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
     json: Json = False,

@@ -18,6 +18,7 @@ from adapters.settings import Settings
 from domain.build.view import ENDED
 from domain.errors import MendworkError
 from domain.trace.asks import AskDetails, opened
+from domain.trace.delivery.told import OVER
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -36,8 +37,13 @@ HINTS = {
     "skip": "skip",
     "take": "take COMMIT",
     "abort": "abort [REASON]",
+    "promote": "promote",
+    "extend": "extend",
+    "roll_back": "roll_back [REASON]",
 }
 NEEDS = {"reject": "a reason: it goes back into planning", "take": "a branch or a commit", "raise": "a limit in USD"}
+DELIVERED = ("release", "final")
+"""What is rejected for good: nothing of it goes back into planning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +96,12 @@ class Dialogue:
     async def _decided(self, ask: AskDetails, word: str, rest: str) -> bool:
         """Send it, with what it needs; whether it was accepted."""
         if word in NEEDS and not rest:
-            rest = await read_line(f"{word} needs {NEEDS[word]}: ") or ""
+            needed = "a reason" if word == "reject" and ask.about in DELIVERED else NEEDS[word]
+            rest = await read_line(f"{word} needs {needed}: ") or ""
             if not rest:
                 return False
         try:
-            said = Said(build=self._build, **answer(ask, word, rest, by=self._desk.by))
+            said = Said(build=ask.saga or self._build, **answer(ask, word, rest, by=self._desk.by))
         except ValueError:
             say(f"{plain(rest)} is no number of dollars")
             return False
@@ -141,8 +148,9 @@ class Dialogue:
         while True:
             for at, event in await self._desk.store.events.read(self._build, after=position):
                 position = at
-                if event.kind == ENDED:
-                    return f"the build has ended ({plain(event.data.get('status', ''))})"
+                if event.kind in (ENDED, OVER):
+                    what = "build" if event.kind == ENDED else "delivery"
+                    return f"the {what} has ended ({plain(event.data.get('status', ''))})"
                 if event.kind == "ask.closed" and event.data.get("id") == ask.id:
                     by = plain(event.data.get("by", ""))
                     return plain(event.data.get("choice", "")) + (f" by {by}" if by else "")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.cli.lines import plain
+from adapters.cli.release.facts import release_lines
 from domain.errors import BlobMissing, DigestMismatch, InvalidInput
 from domain.money.usage import dollars
 from domain.ports.blobs import Blobs
@@ -31,6 +32,7 @@ async def read_packet(blobs: Blobs, ask: AskDetails) -> Packet:
     if document is None:
         return Packet(lines=(*lines, f"(its packet {ask.digest[:12]} cannot be read from here)"))
     lines += _plan(document) if ask.about == "plan" else _figures(document)
+    lines += map(plain, release_lines(document)) if ask.about in ("release", "final", "watch") else ()
     lines += await _findings(blobs, document.get("findings"))
     tried = [item for item in document.get("tried", ()) if isinstance(item, Mapping)]
     for item in tried:
@@ -58,7 +60,7 @@ def _figures(document: Mapping[str, Any]) -> Iterator[str]:
         open_ = sum(spent.get(name, 0) for name in ("held", "unknown", "written_off"))
         more = f", and up to {dollars(open_)} of calls without a bill" if open_ else ""
         yield f"cost so far: {dollars(spent.get('settled', 0))} in {spent.get('calls', 0)} calls{more}"
-    if document.get("commit"):
+    if document.get("commit") and document.get("base"):
         yield f"commits: {plain(document['base'])[:12]}..{plain(document['commit'])[:12]}"
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from adapters.cli.exits import DONE, REFUSED
 from adapters.cli.lines import plain
 from adapters.cli.session import put
+from adapters.cli.status import details_of
 from adapters.settings import Settings
-from domain.errors import InvalidInput, ServerUnavailable, TooLarge, UnknownName
+from domain.errors import InvalidInput, ServerUnavailable, TooLarge
 
 if TYPE_CHECKING:
     from temporalio.client import Client, WorkflowUpdateFailedError
@@ -119,11 +120,13 @@ async def _not_running(settings: Settings, client: Client, build: str) -> Answer
     from adapters.temporal.sagas import TemporalSagas
 
     async with await open_store(settings.store_url) as store:
-        row = await store.builds.get(build)
-        known = [] if row else [each.build for each in await store.builds.list(limit=10)]
-    if row is None:
-        raise UnknownName.among("build", build, known)
-    if row.ended:
-        return Answered(outcome="refused", reason=f"{build} has ended ({row.status}): this comes too late")
+        details = await details_of(store, build)
+    told = details.delivery
+    if not details.alone and told.saga == build:  # the build goes on until its delivery has told it how it ended
+        status, over = told.status, told.status != "running"
+    else:
+        status, over = details.status, bool(details.ended)
+    if over:
+        return Answered(outcome="refused", reason=f"{build} has ended ({status}): this comes too late")
     standing = (await TemporalSagas(client).standings([build]))[build]
     return Answered(outcome="refused", reason=f"{build} {standing.how}; what it left is undone by the sweeper")

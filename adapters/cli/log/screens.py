@@ -13,6 +13,7 @@ from domain.trace.lines import as_line
 from domain.trace.parts import BuildDetails
 
 if TYPE_CHECKING:
+    from adapters.cli.release.series import Chart
     from domain.ports.store import Event
 
 ROUNDS_OF_SILENCE = 50
@@ -32,22 +33,34 @@ class Screen(Protocol):
 
 
 class LineScreen:
-    """A line an event, for people, on stderr."""
+    """A line an event, for people, on stderr; with a ``chart`` the windows of a watch are a picture, drawn anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, chart: Chart | None = None) -> None:
         self._quiet = 0
+        self._chart = chart
 
     def show(self, events: Sequence[Event], details: BuildDetails) -> None:
         """See Screen."""
-        for line in filter(None, map(line_of, events)):
-            say(line)
+        for event in events:
+            if self._chart is None or event.kind != "watch.window":
+                self._say(line_of(event))
+        if self._chart is not None and any(event.kind == "watch.window" for event in events):
+            self._chart.draw(details.delivery)
         self._quiet = 0 if events else self._quiet + 1
         times, rest = divmod(self._quiet, ROUNDS_OF_SILENCE)
         if rest == 0 and times.bit_count() == 1:
-            say(f"  … {waits_for(details)}" if details.open_asks() else "  … still at it")
+            self._say(f"  … {waits_for(details)}" if details.open_asks() else "  … still at it")
 
     def close(self) -> None:
         """See Screen."""
+        if self._chart is not None:
+            self._chart.leave()
+
+    def _say(self, line: str | None) -> None:
+        if line:
+            if self._chart is not None:
+                self._chart.leave()
+            say(line)
 
 
 class JsonScreen:

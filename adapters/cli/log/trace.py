@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from adapters.cli.lines import plain
 from adapters.cli.session import put
+from adapters.cli.status import case_of
 from adapters.settings import Settings
 from domain.errors import InvalidInput, UnknownName
 from domain.trace.lines import VERSION, as_line
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 BAR = 20
 """Characters of the picture that shows what ran beside what."""
 LONGEST = 160
+BRANCHES = ("build", "phase", "task", "attempt", "delivery", "watch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ async def trace(settings: Settings, wanted: TraceWanted) -> int:
 
 async def _events(store: Store, wanted: TraceWanted) -> list[Event]:
     """All of the build's, checked for what is asked of them."""
-    events = [event for _, event in await store.events.read(wanted.build)]
+    events = [event for _, event in await store.events.read(await case_of(store, wanted.build))]
     if not events:
         known = await store.builds.list(limit=10)
         raise UnknownName.among("build", wanted.build, [row.build for row in known])
@@ -95,7 +97,7 @@ def _lines(node: Node, whole: tuple[int, int], *, lead: str, below: str) -> Iter
 
 
 def _label(node: Node, whole: tuple[int, int], lead: str) -> str:
-    name = node.name if node.kind in ("build", "phase", "task", "attempt") else f"{node.kind} {node.name}"
+    name = node.name if node.kind in BRANCHES else f"{node.kind} {node.name}"
     lasted = "" if node.kind == "note" else f"{seconds((node.end or whole[1]) - node.start)}{'' if node.end else '…'}"
     parts = [name, node.status, f"+{seconds(node.start - whole[0])}", lasted, costs(node), node.text]
     text = "  ".join(short for part in parts if (short := _short(plain(part))))
@@ -108,7 +110,7 @@ def _short(text: str) -> str:
 
 def _bar(node: Node, whole: tuple[int, int]) -> str:
     """Where in the build's time this lies."""
-    if node.kind not in ("build", "phase", "task", "attempt", "ask"):
+    if node.kind not in (*BRANCHES, "ask", "window"):
         return " " * BAR
     start, end = whole
     first = round((node.start - start) / (end - start) * BAR)

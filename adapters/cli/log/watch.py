@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adapters.cli.lines import STEPS, line_of, plain
+from adapters.cli.release.series import chart
 from domain.money.usage import dollars
 from domain.trace.asks import commands
 from domain.trace.parts import BuildDetails
@@ -32,6 +33,10 @@ STYLES = {
     "escalated": "yellow",
     "failed": "red",
     "aborted": "red",
+    "promoted": "green",
+    "rolled back": "red",
+    "undelivered": "yellow",
+    "unclear": "red",
 }
 MARKS = {"running": "▶", "written": "◆", "merged": "✔", "succeeded": "✔", "stuck": "?", "failed": "✘", "aborted": "✘"}
 RECENT = 5
@@ -74,6 +79,7 @@ class LiveScreen:
             self._head(details),
             _tasks(details),
             Text(self._money(details)),
+            *_series(details),
             *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self._recent),
             *_asks(details),
         )
@@ -128,6 +134,12 @@ def _tasks(details: BuildDetails) -> Table:
             _cell(task.sentence or task.title),
         )
     return table
+
+
+def _series(details: BuildDetails) -> Iterator[Text]:
+    """The figures of a watch, window by window."""
+    for row in chart(details.delivery):
+        yield Text(row.text, style=row.style, no_wrap=True, overflow="ellipsis")
 
 
 def _cell(text: str) -> Text:
