@@ -30,6 +30,7 @@ from adapters.temporal.connect import Target, connect_to
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
 from domain.build.project import Consent, Limits
+from tests.replay import deliveries
 from tests.workflows.fakes import CLEAN, GREEN, RED, World, fits, refuse, unfit
 from tests.workflows.running import opened
 from workflows.build_saga import BuildSaga
@@ -195,6 +196,8 @@ async def main() -> None:
             for name in SCENARIOS:
                 await record(client, name)
                 sys.stderr.write(f"{name} recorded\n")
+            await deliveries.record(client, write)
+            sys.stderr.write("deliveries recorded\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 
+from tests.replay import deliveries
 from tests.replay.record import HISTORIES, SCENARIOS
 from workflows.build_saga import BuildSaga
 from workflows.task_saga import TaskSaga
@@ -40,7 +41,8 @@ def history(path: Path) -> WorkflowHistory:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 async def test_a_recorded_history_replays(path: Path) -> None:
-    result = await replayer(BuildSaga, TaskSaga).replay_workflow(history(path), raise_on_replay_failure=False)
+    sagas = replayer(BuildSaga, TaskSaga, *deliveries.WORKFLOWS)
+    result = await sagas.replay_workflow(history(path), raise_on_replay_failure=False)
     assert result.replay_failure is None
 
 
@@ -50,6 +52,14 @@ def test_every_scenario_is_recorded_with_both_sagas() -> None:
         SCENARIOS
     )
     assert [name for name in names if "-task-" in name]
+
+
+def test_every_delivery_is_recorded_with_its_watches_and_its_lane() -> None:
+    names = {path.stem for path in RECORDED}
+    assert {scenario for scenario in deliveries.SCENARIOS if f"v0.1-deliver-shop-{scenario}" in names} == set(
+        deliveries.SCENARIOS
+    )
+    assert {"v0.1-deliver-shop-breached-watch", f"v0.1-{deliveries.LANE}"} <= names
 
 
 def test_no_recorded_history_tells_the_paths_of_a_machine() -> None:
