@@ -9,12 +9,16 @@ from typing import Any
 from temporalio import activity
 
 from domain.build.names import task_saga_id
+from domain.delivery.requests import delivery_saga_id
 from domain.errors import EventUnreadable
+from domain.ports.releases import OPEN, Release
 from domain.ports.sagas import RUNNING, STOPPED, Sagas, Standing
-from domain.ports.store import Event, Store
+from domain.ports.store import Event, Store, UndoRecord
 
 MOST_BUILDS = 1000
 """How many of the newest builds are looked at; an open undo record is looked at whatever its build's age."""
+MOST_RELEASES = 100
+"""How many of a project's newest releases are looked at."""
 AT_ONCE = 50
 """How many orphans one look returns; the next look finds the others."""
 
@@ -70,7 +74,8 @@ class OpenTask:
 class Orphan:
     """``how`` says what became of its workflow, as in "was terminated"; "" when it is no orphan (any more).
 
-    ``undo`` is newest first. ``listed`` is whether the log shows the build as running.
+    ``undo`` is newest first. ``listed`` is whether the log shows the build as running. ``release`` is the open one that
+    it owned, when it was a delivery.
     """
 
     build: str
@@ -79,6 +84,7 @@ class Orphan:
     undo: tuple[OpenUndo, ...] = ()
     tasks: tuple[OpenTask, ...] = ()
     asks: tuple[OpenAsk, ...] = ()
+    release: Release | None = None
 
 
 class Sweeping:
@@ -129,7 +135,18 @@ class Sweeping:
             undo=tuple(OpenUndo(key=r.key, action=r.action, data=dict(r.data)) for r in reversed(records)),
             tasks=open_tasks(events),
             asks=open_asks(events),
+            release=await self._release(build, records, events),
         )
+
+    async def _release(self, saga: str, records: Sequence[UndoRecord], events: Sequence[Event]) -> Release | None:
+        """A delivery's own: every undo record, and its first row, name its project."""
+        began = [event.data["project"] for event in events if event.kind == "delivery.began"]
+        projects = {str(name) for name in (*began, *(record.data.get("project", "") for record in records)) if name}
+        for project in sorted(projects):
+            for release in await self._store.releases.list(project, limit=MOST_RELEASES):
+                if release.saga == saga and release.status == OPEN:
+                    return release
+        return None
 
     async def _is_still(self, build: str) -> bool:
         try:
@@ -140,7 +157,8 @@ class Sweeping:
         return await self._tasks_are_over(build, events)
 
     async def _tasks_are_over(self, build: str, events: Iterable[Event]) -> bool:
-        standings = await self._sagas.standings([task_saga_id(build, task) for task in known_tasks(events)])
+        sagas = [delivery_saga_id(build), *(task_saga_id(build, task) for task in known_tasks(events))]
+        standings = await self._sagas.standings(sagas)
         return all(standing.state != RUNNING for standing in standings.values())
 
 

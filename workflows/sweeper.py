@@ -6,7 +6,7 @@ them run for a build, however many sweepers there are.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,11 +20,14 @@ from workflows.recorder import Recorder
 from workflows.state import Undo
 
 with workflow.unsafe.imports_passed_through():
+    from activities.delivery.releases import RecordReleaseInput, ReleaseBook
     from activities.repository.landing import CompensateInput
     from activities.sweeping import ExamineBuildInput, ExpireHoldsInput, FindOrphansInput, OpenUndo, Orphan, Sweeping
     from domain.build.requests import decode
     from domain.errors import MendworkError
+    from domain.ports.releases import ROLLED_BACK, UNCLEAR, UNDELIVERED, Release
     from domain.ports.sagas import sweep_id
+    from domain.ports.target import PRODUCTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,9 @@ class SweepBuild:
             return ()
         self._effects.shield()
         left = [sentence for record in orphan.undo for sentence in await self._undo(record)]
-        if orphan.listed:
+        if orphan.release is not None:
+            await self._end_delivery(orphan, orphan.release, left)
+        elif orphan.listed:
             await self._end(orphan, left)
         return tuple(left)
 
@@ -119,6 +124,25 @@ class SweepBuild:
         undo = Undo(key=record.key, action=record.action, request=CompensateInput(project="", build=""))
         await close(self._effects, undo, f"failed: {record.action}: {why}")
         return [f"{record.action}: {why}"]
+
+    async def _end_delivery(self, orphan: Orphan, release: Release, left: list[str]) -> None:
+        """In the log of its case, and in the record of releases; its lane finds out by its lease, and freezes."""
+        switched = any(u.action == "restore_traffic" and u.data.get("environment") == PRODUCTION for u in orphan.undo)
+        status = UNCLEAR if left else ROLLED_BACK if switched else UNDELIVERED
+        sentence = f"its delivery {orphan.how}; " + ("; ".join(left) or "what it had not made final is undone")
+        recorder = Recorder(build=release.build or orphan.build)
+        recorder.note(
+            "delivery.ended",
+            status=status,
+            sentence=sentence[:1_000],
+            release=release.number,
+            residues=left,
+            fault="Aborted",
+        )
+        await recorder.flush(self._effects)
+        now = int(workflow.now().timestamp() * 1000)
+        ended = replace(release, revision=release.revision + 1, status=status, ended=now, sentence=sentence[:1_000])
+        await self._effects.run(STORE, ReleaseBook.record_release, RecordReleaseInput(release=ended))
 
     async def _end(self, orphan: Orphan, left: list[str]) -> None:
         recorder, why = Recorder(build=orphan.build), f"the build {orphan.how}"

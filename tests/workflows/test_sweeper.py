@@ -18,6 +18,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from activities.delivery.releases import ReleaseBook
 from activities.records import Records
 from activities.repository.landing import CompensateInput
 from activities.sweeping import ExpireHoldsInput, Sweeping, known_tasks, open_asks, open_tasks
@@ -94,7 +95,7 @@ class Scene:
         self.queue = uuid.uuid4().hex
         self._sequence = 0
 
-    async def note(self, build: str, kind: str, *, task: str = "", attempt: int = 0, **data: Any) -> None:
+    async def note(self, build: str, kind: str, /, *, task: str = "", attempt: int = 0, **data: Any) -> None:
         self._sequence += 1
         event = Event(
             first_run=build,
@@ -109,7 +110,7 @@ class Scene:
         )
         await self.store.events.append([event])
 
-    async def register(self, build: str, step: str, action: str, **changes: str) -> None:
+    async def register(self, build: str, step: str, action: str, **changes: Any) -> None:
         data = asdict(CompensateInput(project="notes", build=build)) | changes
         record = UndoRecord(key=f"{build}/{step}/1", build=build, action=action, data=data)
         await self.store.undo.register(record)
@@ -162,6 +163,7 @@ async def scene(
     sweeping = Sweeping(store=at.store, sagas=TemporalSagas(client))
     beside: list[Callable[..., Any]] = [sweeping.find_orphans, sweeping.examine_build, at.outside.expire]
     beside += [records.record_events, records.close_undo, at.outside.release]
+    beside += [ReleaseBook(releases=at.store.releases).record_release]
     async with (
         Worker(client, task_queue=at.queue, workflows=[Sweeper, SweepBuild, Stays], activities=beside),
         Worker(client, task_queue=f"{at.queue}-workspace", activities=[at.outside.forget, at.outside.retract]),

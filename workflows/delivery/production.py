@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from temporalio import workflow
+from temporalio.exceptions import ActivityError
 
 from workflows.delivery.approving import approve_final
 from workflows.delivery.context import Delivering
 from workflows.delivery.steps import find, lead, start
 from workflows.delivery.watch import KpiWatch
-from workflows.faults import Stopped
+from workflows.faults import Stopped, last_fault
 from workflows.policies import DEPLOY, RESTORE, granting
 
 with workflow.unsafe.imports_passed_through():
@@ -22,6 +23,9 @@ with workflow.unsafe.imports_passed_through():
     from domain.human.asks import WATCH
     from domain.kpi.watching import WatchOutcome, WatchRequest
     from domain.ports.target import PRODUCTION
+
+NOT_SWITCHED = ("PortTaken", "Overtaken", "ReleaseMissing", "ReleaseDied", "ReleaseSilent")
+"""A switch that failed so has not touched traffic: nothing is rolled back then, and no lane is frozen."""
 
 
 async def run_beside(d: Delivering) -> None:
@@ -58,7 +62,11 @@ async def switch(d: Delivering) -> None:
     await d.undoing("switch", environment=PRODUCTION, to=before)
     d.found.switching = True
     began = workflow.now()
-    url = await lead(d, PRODUCTION, before)
+    try:
+        url = await lead(d, PRODUCTION, before)
+    except ActivityError as error:
+        d.found.switching = last_fault(error).kind not in NOT_SWITCHED
+        raise
     d.recorder.note(
         "release.switched",
         release=d.found.release,
