@@ -28,6 +28,10 @@ NOT_SWITCHED = ("PortTaken", "Overtaken", "ReleaseMissing", "ReleaseDied", "Rele
 """A switch that failed so has not touched traffic: nothing is rolled back then, and no lane is frozen."""
 
 
+MOST_PRUNED = 50
+"""How many numbers back old releases are looked for: each promotion does, so none gets further away than that."""
+
+
 async def run_beside(d: Delivering) -> None:
     """Start the release beside what serves, and run the project's own steps in it. Raises Stopped when one fails."""
     await d.enter("production")
@@ -146,7 +150,7 @@ async def _baseline(d: Delivering) -> str:
 async def prune(d: Delivering) -> None:
     """Old releases that nobody goes back to any more go; what cannot be removed now is removed next time."""
     live = d.found.release
-    pruning = PruneInput(project=d.admitted.project, live=live, known=tuple(range(1, live)))
+    pruning = PruneInput(project=d.admitted.project, live=live, known=tuple(range(max(1, live - MOST_PRUNED), live)))
     await d.effects.run(DEPLOY, Deploys.prune_units, pruning)
 
 
