@@ -11,8 +11,8 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ChildWorkflowError, is_cancelled_exception
 
 from workflows.context import Build
-from workflows.conversation import Conversation
 from workflows.faults import failure, last_fault
+from workflows.people.conversation import Conversation
 from workflows.phases.approval import approve, missing
 from workflows.phases.delivering import deliver
 from workflows.phases.intake import intake

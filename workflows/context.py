@@ -10,7 +10,7 @@ from temporalio import workflow
 from temporalio.workflow import ChildWorkflowHandle
 
 from workflows.compensation import Compensations
-from workflows.desk import Desk, details
+from workflows.people.desk import Desk, details
 from workflows.policies import STORE, WORKSPACE, Effects
 from workflows.recorder import Recorder
 from workflows.state import BuildState, Head

@@ -116,6 +116,11 @@ def decode_answer(raw: Any, *, choice: str = "") -> Answer:
     )
 
 
+def whole(value: Any) -> int:
+    """A number from 0 that somebody sent, 0 for anything else: a signal that does not decode would be lost."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
 def one_line(text: str) -> str:
     """Printable characters only: names and reasons are shown on terminals."""
     return "".join(c if c.isprintable() else " " for c in text).strip()

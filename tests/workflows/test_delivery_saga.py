@@ -353,3 +353,17 @@ async def test_a_mistyped_start_fails_at_once_with_one_sentence(client: Client, 
             await handle.result()
     assert isinstance(caught.value.cause, ApplicationError)
     assert sentence in caught.value.cause.message
+
+
+async def test_what_nobody_of_ours_would_say_is_no_harm(client: Client) -> None:
+    outside = Outside(held="build_artifact")
+    async with delivering(client, outside) as queue:
+        handle = await begin(client, queue)
+        await outside.holding.wait()
+        for name in ("lane", "undecided", "approve", "answer", "roll_back", "abort"):
+            for raw in (None, "yes", 7, ["x"], {"position": "one", "to": "x", "by": 3}):
+                if name not in ("roll_back", "abort") or raw is not None:  # nothing said is a plain wish
+                    await handle.signal(name, raw)
+        outside.hold.set()
+        assert (await handle.result())["status"] == "promoted"
+    assert outside.kinds().count("answer.refused") >= 10

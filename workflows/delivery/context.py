@@ -12,7 +12,7 @@ from typing import Any
 from temporalio import workflow
 
 from workflows.compensation import Compensations
-from workflows.desk import Desk, details
+from workflows.people.desk import Desk, details
 from workflows.policies import STORE, WORKSPACE, Effects
 from workflows.recorder import Recorder
 

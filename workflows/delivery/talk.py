@@ -10,22 +10,17 @@ from typing import Any
 from temporalio import workflow
 
 from workflows.delivery.context import Delivering
+from workflows.people.answering import Answering
 
 with workflow.unsafe.imports_passed_through():
     from domain.errors import MendworkError
-    from domain.human.asks import decode_answer, decode_saying
+    from domain.human.asks import decode_saying, whole
     from domain.human.book import Ruling
 
-SAID = {
-    "approve": 'Approve what waits: {"digest": at least 8 hex digits, "by": who}.',
-    "reject": 'Reject what waits: {"digest", "reason", "by"}: the release is taken back.',
-    "answer": 'Answer a question: {"ask", "choice": promote|extend|roll_back, "by"}.',
-    "abort": 'End the delivery and undo what it did: {"by", "reason"}.',
-    "roll_back": 'Take the release back now: {"by", "reason"}.',
-}
+ROLL_BACK = 'Take the release back now: {"by", "reason"}.'
 
 
-class DeliveryTalk:
+class DeliveryTalk(Answering):
     """The handlers of DeliverySaga; they decode by themselves."""
 
     _delivery: Delivering
@@ -46,10 +41,11 @@ class DeliveryTalk:
             return desk.receive(raw, choice=what)
         if what == "answer":
             return desk.receive(raw)
-        said = decode_saying({name: raw[name] for name in ("by", "reason") if isinstance(raw, Mapping) and name in raw})
+        plain = isinstance(raw, Mapping)
+        said = decode_saying({name: value for name, value in raw.items() if name != "to"} if plain else raw)
         if desk.over or self._delivery.effects.shielded:
             return desk.refuse("the delivery has ended, or is taken back already", choice=what, by=said.by)
-        to, back = (raw.get("to") or 0) if isinstance(raw, Mapping) else 0, self._delivery.found.snapshot.release
+        to, back = whole(raw.get("to")) if plain else 0, self._delivery.found.snapshot.release
         if what == "roll_back" and to not in (0, back):
             why = f"while it is delivered it goes back to release {back}; to release {to} once it has ended"
             return desk.refuse(why, choice=what, by=said.by)
@@ -72,7 +68,7 @@ class DeliveryTalk:
         """Facts; the last word counts."""
         said, word = raw if isinstance(raw, Mapping) else {}, self._delivery.lane
         word.granted, word.refused = bool(said.get("granted")), bool(said.get("refused"))
-        word.reason, word.position = str(said.get("reason", ""))[:300], int(said.get("position") or 0)
+        word.reason, word.position = str(said.get("reason", ""))[:300], whole(said.get("position"))
         word.heard += 1
 
     @workflow.signal(name="undecided", description="From its watch: the figures do not tell; a person has to.")
@@ -80,54 +76,10 @@ class DeliveryTalk:
         """Kept until the saga asks."""
         self._delivery.undecided = dict(raw) if isinstance(raw, Mapping) else {"reason": "unknown"}
 
-    @workflow.signal(name="approve", description=SAID["approve"])
-    async def approve_signal(self, raw: Any = None) -> None:
-        await self._say("approve", raw)
-
-    @workflow.signal(name="reject", description=SAID["reject"])
-    async def reject_signal(self, raw: Any = None) -> None:
-        await self._say("reject", raw)
-
-    @workflow.signal(name="answer", description=SAID["answer"])
-    async def answer_signal(self, raw: Any = None) -> None:
-        await self._say("answer", raw)
-
-    @workflow.signal(name="abort", description=SAID["abort"])
-    async def abort_signal(self, raw: Any = None) -> None:
-        await self._say("abort", raw)
-
-    @workflow.signal(name="roll_back", description=SAID["roll_back"])
+    @workflow.signal(name="roll_back", description=ROLL_BACK)
     async def roll_back_signal(self, raw: Any = None) -> None:
         await self._say("roll_back", raw)
 
-    @workflow.update(name="approve", description=SAID["approve"])
-    async def approve_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("approve", raw)
-
-    @workflow.update(name="reject", description=SAID["reject"])
-    async def reject_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("reject", raw)
-
-    @workflow.update(name="answer", description=SAID["answer"])
-    async def answer_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("answer", raw)
-
-    @workflow.update(name="abort", description=SAID["abort"])
-    async def abort_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("abort", raw)
-
-    @workflow.update(name="roll_back", description=SAID["roll_back"])
+    @workflow.update(name="roll_back", description=ROLL_BACK)
     async def roll_back_update(self, raw: Any = None) -> dict[str, str]:
         return await self._say("roll_back", raw)
-
-    @approve_update.validator
-    def _approve_well_formed(self, raw: Any = None) -> None:
-        decode_answer(raw, choice="approve")
-
-    @reject_update.validator
-    def _reject_well_formed(self, raw: Any = None) -> None:
-        decode_answer(raw, choice="reject")
-
-    @answer_update.validator
-    def _answer_well_formed(self, raw: Any = None) -> None:
-        decode_answer(raw)

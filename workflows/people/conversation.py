@@ -12,30 +12,27 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 from workflows.context import Build
+from workflows.people.answering import Answering
 from workflows.phases.planning import adopt
 from workflows.policies import WORKSPACE
 
 with workflow.unsafe.imports_passed_through():
     from activities.planning import AdoptPlanInput, CheckedPlan, Planning
     from domain.errors import MendworkError
-    from domain.human.asks import Saying, decode_answer, decode_saying
+    from domain.human.asks import Saying, decode_saying, whole
     from domain.human.book import Ruling
     from domain.human.raising import decode_raised
     from domain.ports.releases import UNCLEAR
 
 SAID = {
-    "approve": 'Approve what waits: {"digest": at least 8 hex digits, "by": who}.',
-    "reject": 'Reject what waits: {"digest", "reason", "by"}; the reason goes back into planning.',
-    "answer": 'Answer a question: {"ask", "choice": retry|raise|skip|take|abort, "reason", "commit", "by"}.',
     "edit_plan": 'Replace the plan that waits for its approval: {"plan": {…}, "by"}.',
     "raise_limits": 'Raise limits: {"task_budget", "build_budget", … in USD, "calls", "attempts", "by"}.',
     "pause": 'Start no new call, task or merge: {"by"}.',
     "resume_now": 'End a pause, and every wait of the build\'s own: {"by"}.',
-    "abort": 'End the build and undo what it did: {"by", "reason"}.',
 }
 
 
-class Conversation:
+class Conversation(Answering):
     """The handlers of BuildSaga, one pair for each thing that can be said; they decode by themselves."""
 
     _build: Build
@@ -121,19 +118,7 @@ class Conversation:
         """The first report counts."""
         if isinstance(raw, Mapping) and not self._build.state.delivered:
             report = {"status": str(raw.get("status", UNCLEAR)), "sentence": str(raw.get("sentence", ""))[:1_000]}
-            self._build.state.delivered = {**report, "release": int(raw.get("release") or 0)}
-
-    @workflow.signal(name="approve", description=SAID["approve"])
-    async def approve_signal(self, raw: Any = None) -> None:
-        await self._say("approve", raw)
-
-    @workflow.signal(name="reject", description=SAID["reject"])
-    async def reject_signal(self, raw: Any = None) -> None:
-        await self._say("reject", raw)
-
-    @workflow.signal(name="answer", description=SAID["answer"])
-    async def answer_signal(self, raw: Any = None) -> None:
-        await self._say("answer", raw)
+            self._build.state.delivered = {**report, "release": whole(raw.get("release"))}
 
     @workflow.signal(name="edit_plan", description=SAID["edit_plan"])
     async def edit_plan_signal(self, raw: Any = None) -> None:
@@ -151,22 +136,6 @@ class Conversation:
     async def resume_now_signal(self, raw: Any = None) -> None:
         await self._say("resume_now", raw)
 
-    @workflow.signal(name="abort", description=SAID["abort"])
-    async def abort_signal(self, raw: Any = None) -> None:
-        await self._say("abort", raw)
-
-    @workflow.update(name="approve", description=SAID["approve"])
-    async def approve_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("approve", raw)
-
-    @workflow.update(name="reject", description=SAID["reject"])
-    async def reject_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("reject", raw)
-
-    @workflow.update(name="answer", description=SAID["answer"])
-    async def answer_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("answer", raw)
-
     @workflow.update(name="edit_plan", description=SAID["edit_plan"])
     async def edit_plan_update(self, raw: Any = None) -> dict[str, str]:
         return await self._say("edit_plan", raw)
@@ -182,19 +151,3 @@ class Conversation:
     @workflow.update(name="resume_now", description=SAID["resume_now"])
     async def resume_now_update(self, raw: Any = None) -> dict[str, str]:
         return await self._say("resume_now", raw)
-
-    @workflow.update(name="abort", description=SAID["abort"])
-    async def abort_update(self, raw: Any = None) -> dict[str, str]:
-        return await self._say("abort", raw)
-
-    @approve_update.validator
-    def _approve_well_formed(self, raw: Any = None) -> None:
-        decode_answer(raw, choice="approve")
-
-    @reject_update.validator
-    def _reject_well_formed(self, raw: Any = None) -> None:
-        decode_answer(raw, choice="reject")
-
-    @answer_update.validator
-    def _answer_well_formed(self, raw: Any = None) -> None:
-        decode_answer(raw)
