@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Mapping
@@ -10,29 +9,23 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
+from activities.delivery.looking import Proof, Snapshot, prove, site_of, snapshot, until_healthy
 from activities.documents import canonical
 from activities.intake import Engine
 from activities.repository.landing import CompensateInput
 from domain.build.project import Project
 from domain.delivery.project import Delivery
-from domain.errors import ReleaseDied, ReleaseSilent, TargetMissing, UnknownName
+from domain.errors import KeyConflict, TargetMissing, UnknownName
 from domain.ports.blobs import Blobs
 from domain.ports.target import (
     ABSENT,
-    DEAD,
     HEALTHY,
     PRODUCTION,
     STAGING,
-    Live,
     Order,
-    Site,
     Target,
     Unit,
-    UnitStatus,
 )
-
-LOOK_SECONDS = 0.2
-PROOF_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +34,6 @@ class SiteInput:
 
     project: str
     environment: str = PRODUCTION
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """What a site's traffic goes to; ``release`` 0: it has none yet."""
-
-    release: int = 0
-    artifact: str = ""
-    config: str = ""
-    url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +63,6 @@ class SwitchInput:
     environment: str
     to: int
     expected: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
-    """What was seen from outside: ``release`` answered with ``status``; ``ok`` when that is what was meant."""
-
-    ok: bool
-    release: int
-    status: int
-    sentence: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +109,7 @@ class Deploys:
         """What runs now. Raises TargetMissing, TargetUnavailable."""
         _, delivery, target = self._known(request.project)
         live = await target.traffic.current(site_of(request.project, delivery, request.environment))
-        return _snapshot(live)
+        return snapshot(live)
 
     @activity.defn
     async def start_unit(self, request: UnitInput) -> StartedUnit:
@@ -148,7 +121,7 @@ class Deploys:
         unit = Unit(project=request.project, environment=request.environment, release=request.release)
         began = time.monotonic()
         await target.units.trigger(await self._order(unit, delivery, request.artifact))
-        status = await _until_healthy(target, unit, patience=delivery.start_seconds)
+        status = await until_healthy(target, unit, patience=delivery.start_seconds)
         return StartedUnit(url=status.url, config=status.config, seconds=round(time.monotonic() - began, 3))
 
     @activity.defn
@@ -163,14 +136,14 @@ class Deploys:
         """Lead traffic to a release. Raises Overtaken, ReleaseDied, ReleaseSilent, PortTaken, TargetUnavailable."""
         _, delivery, target = self._known(request.project)
         site = site_of(request.project, delivery, request.environment)
-        return _snapshot(await target.traffic.switch(site, request.to, expected=request.expected))
+        return snapshot(await target.traffic.switch(site, request.to, expected=request.expected))
 
     @activity.defn
     async def prove_live(self, request: UnitInput) -> Proof:
         """Look from outside whether ``release`` answers (0: whether nobody does)."""
         _, delivery, target = self._known(request.project)
         site = site_of(request.project, delivery, request.environment)
-        return await _prove(target, site, delivery, release=request.release)
+        return await prove(target, site, delivery, release=request.release)
 
     @activity.defn
     async def restore_traffic(self, request: CompensateInput) -> bool:
@@ -179,7 +152,7 @@ class Deploys:
         _, delivery, target = self._known(request.project)
         site = site_of(request.project, delivery, request.environment)
         await target.traffic.roll_back(site, request.to)
-        return (await _prove(target, site, delivery, release=request.to)).ok
+        return (await prove(target, site, delivery, release=request.to)).ok
 
     @activity.defn
     async def retire_unit(self, request: CompensateInput) -> bool:
@@ -204,7 +177,12 @@ class Deploys:
 
     @activity.defn
     async def undo_step(self, request: CompensateInput) -> bool:
-        """Compensation of ``run_step``."""
+        """Compensation of ``run_step``. Raises KeyConflict where the release has production's traffic still: what it
+        needs is not taken away from under its users."""
+        _, delivery, target = self._known(request.project)
+        live = await target.traffic.current(site_of(request.project, delivery, PRODUCTION))
+        if live is not None and live.release == request.release:
+            raise KeyConflict(f"step {request.step!r}: release {request.release} serves production still")
         key = f"{request.build}/{request.step}/undo"
         ran = RunStepInput(project=request.project, release=request.release, name=request.step, key=key, undo=True)
         return (await self.run_step(ran)).green
@@ -253,42 +231,3 @@ class Deploys:
             content=await self._blobs.get(artifact),
             environment=environment,
         )
-
-
-def site_of(project: str, delivery: Delivery, environment: str) -> Site:
-    """A project's site, with the port that the configuration gives it."""
-    port = delivery.staging_port if environment == STAGING else delivery.port
-    return Site(project=project, environment=environment, port=port)
-
-
-def _snapshot(live: Live | None) -> Snapshot:
-    if live is None:
-        return Snapshot()
-    return Snapshot(release=live.release, artifact=live.artifact, config=live.config, url=live.url)
-
-
-async def _until_healthy(target: Target, unit: Unit, *, patience: float) -> UnitStatus:
-    name = f"release {unit.release} on {unit.environment}"
-    until = time.monotonic() + patience
-    while True:
-        status = await target.units.poll(unit)
-        if status.state == HEALTHY:
-            return status
-        if status.state in (DEAD, ABSENT):
-            raise ReleaseDied(f"{name} ended by itself: {status.sentence or status.state}"[:300])
-        if time.monotonic() > until:
-            raise ReleaseSilent(
-                f"{name} was not healthy within {patience:g} s: {status.sentence or status.state}"[:300]
-            )
-        await asyncio.sleep(LOOK_SECONDS)
-
-
-async def _prove(target: Target, site: Site, delivery: Delivery, *, release: int) -> Proof:
-    """A release that was just switched to may need a moment; what serves the wrong one is no matter of time."""
-    until = time.monotonic() + PROOF_SECONDS
-    while True:
-        seen = await target.traffic.health(site, delivery.health)
-        ok = (seen.release == release and seen.ok) if release else seen.release == 0 and not seen.ok
-        if ok or time.monotonic() > until:
-            return Proof(ok=ok, release=seen.release, status=seen.status, sentence=seen.sentence[:300])
-        await asyncio.sleep(LOOK_SECONDS)

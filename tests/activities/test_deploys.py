@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.delivery import deploys as module
+from activities.delivery import looking
 from activities.delivery.deploys import (
     Deploys,
     PruneInput,
     RunStepInput,
     SiteInput,
-    Snapshot,
+    StartedUnit,
     SwitchInput,
     UnitInput,
 )
+from activities.delivery.looking import Snapshot
 from activities.intake import Engine
 from activities.repository.landing import CompensateInput
 from adapters.blobs.memory import MemoryBlobs
@@ -60,8 +61,8 @@ CONTENT = b"a tar"
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proof that fails fails soon."""
-    monkeypatch.setattr(module, "PROOF_SECONDS", 0.2)
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(looking, "PROOF_SECONDS", 0.2)
+    monkeypatch.setattr(looking, "LOOK_SECONDS", 0.01)
 
 
 class Scene:
@@ -78,13 +79,11 @@ class Scene:
             secrets={"SHOP_KEY": "canary-77"} if secrets is None else secrets,
         )
 
-    async def start(
-        self, release: int, environment: str = "production", content: bytes = CONTENT
-    ) -> module.StartedUnit:
+    async def start(self, release: int, environment: str = "production", content: bytes = CONTENT) -> StartedUnit:
         artifact = await self.blobs.put(content)
         unit = UnitInput(project="shop", environment=environment, release=release, artifact=artifact)
         started = await ActivityEnvironment().run(self.deploys.start_unit, unit)
-        assert isinstance(started, module.StartedUnit)
+        assert isinstance(started, StartedUnit)
         return started
 
     async def switch(self, to: int, *, expected: int) -> Snapshot:

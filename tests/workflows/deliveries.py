@@ -16,11 +16,9 @@ from temporalio.worker import Worker
 from activities.delivery.admission import AdmitDeliveryInput, AdmittedDelivery, Assessed, AssessInput, PinCommitInput
 from activities.delivery.artifacts import BuildArtifactInput, BuiltArtifact
 from activities.delivery.deploys import (
-    Proof,
     PruneInput,
     RunStepInput,
     SiteInput,
-    Snapshot,
     StartedUnit,
     StepReport,
     SwitchInput,
@@ -28,6 +26,7 @@ from activities.delivery.deploys import (
 )
 from activities.delivery.integration import IntegrationReport, RunIntegrationInput
 from activities.delivery.lanes import JoinLaneInput, LookInput
+from activities.delivery.looking import Proof, Snapshot
 from activities.delivery.releases import CountPastInput, FindReleaseInput, OpenReleaseInput, RecordReleaseInput
 from activities.packets import Packed, PackInput
 from activities.records import CloseUndoInput, RecordEventsInput, RegisterUndoInput

@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     import domain.risk.evidence
     import domain.risk.policy  # noqa: F401
     from activities.delivery.admission import AdmittedDelivery
-    from activities.delivery.deploys import Snapshot
+    from activities.delivery.looking import Snapshot
     from activities.delivery.releases import RecordReleaseInput, ReleaseBook
     from activities.packets import Packed, Packets, PackInput
     from activities.repository.landing import CompensateInput

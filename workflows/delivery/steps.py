@@ -13,9 +13,10 @@ from workflows.policies import DEPLOY, SANDBOX, STORE, WORKSPACE, granting
 with workflow.unsafe.imports_passed_through():
     from activities.delivery.admission import Admission, AdmitDeliveryInput, Assessed, AssessInput, PinCommitInput
     from activities.delivery.artifacts import Artifacts, BuildArtifactInput
-    from activities.delivery.deploys import Deploys, Proof, SiteInput, StartedUnit, SwitchInput, UnitInput
+    from activities.delivery.deploys import Deploys, SiteInput, StartedUnit, SwitchInput, UnitInput
     from activities.delivery.integration import Integration, RunIntegrationInput
     from activities.delivery.lanes import JoinLaneInput, Lanes
+    from activities.delivery.looking import Proof
     from activities.delivery.releases import CountPastInput, FindReleaseInput, OpenReleaseInput, ReleaseBook
     from activities.repository.landing import CompensateInput
     from domain.delivery.lane import lane_id
