@@ -57,6 +57,11 @@ async def run_dev(settings: Settings, *, environment: Mapping[str, str], options
         finally:
             clear_state(settings.state)
     options.say("stopped")
+    if DEPLOY in worker_classes(settings):
+        from adapters.cli.release.target import still_serving
+
+        for line in await asyncio.to_thread(still_serving, settings):
+            options.say(line)
     return 0
 
 

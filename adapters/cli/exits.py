@@ -55,6 +55,8 @@ def delivery_code(told: DeliveryDetails) -> int:
         return DONE
     if told.status == "undelivered" and told.refused:
         return REFUSED
+    if told.status == "undelivered":
+        return _BY_FAULT.get(told.fault, BUILD_FAILED)
     return _ALONE.get(told.status, BUILD_FAILED)
 
 

@@ -7,6 +7,8 @@ import re
 from domain.errors import InvalidName
 
 _BUILD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_FIRST = ("build", "deliver")
+"""What the names that we give begin with: a project may be called task-x, and theirs are no ids of tasks."""
 _TASK = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _PROJECT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
@@ -20,9 +22,10 @@ def check_build_name(name: str) -> str:
         )
     if ".." in name or name.endswith((".lock", ".")):
         raise InvalidName(f"build name {name!r} cannot be a git branch: no '..', no '.lock' or '.' at the end")
-    if name == "build" or _reads_as_task(name.removeprefix("build-")):
+    first, _, rest = name.partition("-")
+    if name in _FIRST or _reads_as_task(rest if first in _FIRST else name):
         raise InvalidName(
-            f"build name {name!r} reads as the id of a task's saga: not 'build' alone, no '-task-' inside"
+            f"build name {name!r} reads as the id of a task's saga: not 'build' or 'deliver' alone, no '-task-' inside"
         )
     return name
 

@@ -17,6 +17,7 @@ from domain.build.names import (
     result_branch,
     task_saga_id,
 )
+from domain.delivery.requests import delivery_name
 from domain.errors import InvalidName
 
 WORDS = st.sampled_from(["build", "task", "a", "api", "1", "2"])
@@ -71,8 +72,9 @@ def test_an_accepted_build_name_is_one_plain_folder_below_its_parent(name: str) 
 @example("task", 1)
 @example("task-api", 12)
 @example("a" * 40, 10**9)
-def test_every_project_has_build_names_that_are_accepted(project: str, number: int) -> None:
-    assert check_build_name(build_name(project, number)) == build_name(project, number)
+def test_every_project_has_names_of_builds_and_deliveries_that_are_accepted(project: str, number: int) -> None:
+    for name in (build_name(project, number), delivery_name(project, number)):
+        assert check_build_name(name) == name
 
 
 @given(PROJECTS, st.integers(1, 99), PROJECTS, st.integers(1, 99))
@@ -82,6 +84,7 @@ def test_two_builds_never_share_a_name(one: str, first: int, other: str, second:
 
 @given(BUILDS, NAMES)
 @example("build-login", "x-3")
+@example("deliver-login", "x-3")
 @example("a", "b-task-c")
 def test_a_tasks_saga_never_has_the_id_of_a_build(build: str, task: str) -> None:
     assert not valid(task_saga_id(build, task), check_build_name)

@@ -16,7 +16,7 @@ import yaml
 
 from adapters.store import open_store
 from domain.ports.store import Event
-from tests.e2e.workshop import FILES, MENDWORK, UNASKED, Ran, Workshop, git, make_repository, wait_for
+from tests.e2e.workshop import DEV, FILES, MENDWORK, UNASKED, Ran, Workshop, git, make_repository, wait_for
 
 PREFIX = "task-"
 """What follows a ``-task-`` in a saga's id is the name of a task for the scripted provider: a project that is called
@@ -54,7 +54,12 @@ class Scene:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, scenes: Iterable[Scene], *, extra: str = "", environment: Mapping[str, str] | None = None
+    folder: Path,
+    scenes: Iterable[Scene],
+    *,
+    extra: str = "",
+    environment: Mapping[str, str] | None = None,
+    dev: Sequence[str] = DEV,
 ) -> Iterator[Workshop]:
     """Everything up, with a repository and a project for each scene; ``environment`` is added to every process's."""
     listed = list(scenes)
@@ -64,7 +69,7 @@ def serving(
     at.answers.write_text(yaml.safe_dump(answers))
     for scene in listed:
         make_repository(at.root / scene.project, scene.files)
-    with at.running(extra=extra + "".join(scene.section() for scene in listed)):
+    with at.running(dev=dev, extra=extra + "".join(scene.section() for scene in listed)):
         yield at
 
 

@@ -49,7 +49,7 @@ class DeliverySaga(DeliveryTalk):
         """Takes a DeliveryRequest as plain JSON. Returns when the release is promoted, or when a rollback that was
         asked for is proven; fails typed with one sentence otherwise, after what it did is undone."""
         delivery = self._delivery
-        check_build_name(delivery.name)
+        check_build_name(delivery.case)
         delivery.request = decode_delivery_request(request)
         self._main = asyncio.current_task()
         try:

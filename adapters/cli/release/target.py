@@ -84,6 +84,21 @@ async def start_serving(settings: Settings) -> int:
     return 0
 
 
+def still_serving(settings: Settings) -> list[str]:
+    """Where it serves what outlives Mendwork, and what ends it; nothing where nothing does."""
+    from adapters.target.local.adapter import open_local
+    from adapters.target.local.overview import overview
+    from domain.errors import MendworkError
+
+    try:
+        seen = overview(open_local(settings.state))
+    except (OSError, MendworkError) as error:
+        return [f"what still serves cannot be told ({error}); see: mendwork target status"]
+    live = [site for site in seen.sites if seen.supervisor and site.live]
+    listed = ", ".join(f"{site.project} ({site.environment}) at {site.url}" for site in live)
+    return [f"still serving: {listed}; end it with: mendwork target stop"] if live else []
+
+
 def _lines(seen: Overview) -> list[str]:
     running = f"supervisor  pid {seen.supervisor}" if seen.supervisor else "supervisor  does not run"
     return [running, *(line for site in seen.sites for line in _site(site))]

@@ -21,6 +21,8 @@ from domain.errors import InvalidName, TargetUnavailable
 from domain.ports.target import Unit
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+CHOOSING = "choosing"
+"""A lock of the whole target: a user or a port is taken once the file that names it is in its place."""
 _LONGEST_SOCKET = 80  # of 107: the programs append a number while they make it
 
 

@@ -10,7 +10,7 @@ import socket
 import time
 from pathlib import Path
 
-from adapters.target.local.folders import Folders, log_end, write
+from adapters.target.local.folders import CHOOSING, Folders, log_end, write
 from adapters.target.local.loopback import free_port, is_free
 from adapters.target.local.supervisor import Program, Supervisor
 from domain.errors import PortTaken, TargetUnavailable
@@ -89,12 +89,13 @@ class Proxy:
             if wanted and not is_free(wanted) and not (wanted == self.port and self._runs()):
                 raise PortTaken(f"port {wanted} of this site is held by another program")
             self._folder.mkdir(parents=True, exist_ok=True)
-            wanted = wanted or free_port(self._folder, without=self._ports_of_others())
             if not (self._folder / "live.map").exists():
                 write(self._folder / "live.map", f"live {NOWHERE}\n")
             if wanted != self.port:
                 self._supervisor.drop(self.name)
-            write(self._folder / "haproxy.cfg", self._config(wanted))
+            with self._folders.locked(CHOOSING):
+                wanted = wanted or free_port(self._folder, without=self._ports_of_others())
+                write(self._folder / "haproxy.cfg", self._config(wanted))
         haproxy = self._supervisor.machine.program("haproxy")
         folder = str(self._folder.relative_to(self._folders.root))
         self._supervisor.keep(

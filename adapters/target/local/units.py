@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from adapters.target.local.folders import Folders, log_end, program_of, read_said, write_json
+from adapters.target.local.folders import CHOOSING, Folders, log_end, program_of, read_said, write_json
 from adapters.target.local.loopback import PORTS, Look, free_port, is_free, look
 from adapters.target.local.machine import user_for
 from adapters.target.local.proxy import Proxy
@@ -52,8 +52,9 @@ class UnitFolders:
         known = self._supervisor.look(name)
         down = known is None or known.state == "FATAL"
         if down and not is_free(order["port"]):
-            order["port"] = self._free_port()
-            write_json(self._folders.unit(unit) / "order.json", order)
+            with self._folders.locked(CHOOSING):
+                order["port"] = self._free_port()
+                write_json(self._folders.unit(unit) / "order.json", order)
         folder = str(self._folders.unit(unit).relative_to(self._folders.root))
         self._supervisor.keep(Program(name=name, arguments=("unit", folder)))
 
@@ -138,13 +139,14 @@ class UnitFolders:
         try:
             half.mkdir(mode=0o700)
             unpack(order.content, half / "release")
-            user = user_for(self._folders.root, without=self._taken("uid"))
             for name in ("scratch", "steps"):
                 (half / name).mkdir(mode=0o700)
-            if os.geteuid() == 0:
-                os.chown(half / "scratch", user, user)
-            write_json(half / "order.json", self._describe(order, user))
-            half.rename(folder)
+            with self._folders.locked(CHOOSING):
+                user = user_for(self._folders.root, without=self._taken("uid"))
+                if os.geteuid() == 0:
+                    os.chown(half / "scratch", user, user)
+                write_json(half / "order.json", self._describe(order, user))
+                half.rename(folder)
         except BaseException:
             remove_tree(half)
             raise

@@ -21,7 +21,7 @@ class DeliveryDetails:
 
     ``release`` is its number, ``previous`` what production had, ``saga`` the workflow that delivers, ``refused``
     when a person said no; ``waits`` is why its lane does not let it in. ``risk`` and ``integration`` are as their rows
-    told them; ``residues`` are sentences.
+    told them, ``fault`` is the class name of what ended it; ``residues`` are sentences.
     """
 
     saga: str = ""
@@ -36,6 +36,7 @@ class DeliveryDetails:
     position: int = 0
     url: str = ""
     sentence: str = ""
+    fault: str = ""
     refused: bool = False
     switched: bool = False
     rolled_back_to: int | None = None
@@ -100,7 +101,7 @@ def fold_delivery(told: DeliveryDetails, event: Event) -> None:
             told.refused = told.refused or (data.get("choice") == "reject" and told.status == "running")
         case "delivery.ended":
             told.status, told.sentence = str(data.get("status", "")), str(data.get("sentence", ""))
-            told.residues = texts(data.get("residues"))
+            told.fault, told.residues = str(data.get("fault", "")), texts(data.get("residues"))
         case _ if event.kind.startswith("watch."):
             _watched(told, event)
 

@@ -1,0 +1,109 @@
+"""A build that is delivered: landed, released, promoted; its secret reaches the release and nobody else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import service
+from tests.e2e.projects import Scene, change, edit, plan, serving, task, told
+from tests.e2e.shops import address, asked, delivered, emptied, lane_of, last_line, sites, status_of, without
+from tests.e2e.test_temporal_cli import content_of, history
+from tests.e2e.workshop import Ran, Workshop, git
+
+pytestmark = pytest.mark.timeout(300)
+
+CANARY = "canary-deploy-77ab41"
+MARK = hashlib.sha256(CANARY.encode()).hexdigest()[:16]
+TELLS = service.SERVE.replace(
+    "price {price(2)}", "price {price(2)} {hashlib.sha256(os.environ['SHOP_TOKEN'].encode()).hexdigest()[:16]}"
+).replace("import os\n", "import hashlib\nimport os\n")
+DEARER = [
+    plan(task("dearer", "prices.py")),
+    change("dearer", 1, edit("prices.py", "return 10 * count", "return 11 * count")),
+]
+CONSENT = 'approve = ["change", "release"]\nreview = false\n'
+SHOP = Scene(
+    name="shop",
+    answers=DEARER,
+    files={**service.FILES, "serve.py": TELLS},
+    consent=CONSENT,
+    more=service.section("task-shop", more='secrets = ["SHOP_TOKEN"]'),
+)
+Delivered = tuple[Workshop, Ran]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Delivered]:
+    folder = tmp_path_factory.mktemp("builds")
+    with serving(folder, [SHOP], environment={"SHOP_TOKEN": CANARY}) as at, emptied(at):
+        arguments = ("--project", SHOP.project, "--approve", "change,release")
+        yield at, at.mendwork("build", "spec.md", *arguments, seconds=150)
+
+
+def test_a_build_goes_all_the_way_and_everything_tells_so(built: Delivered) -> None:
+    at, ran = built
+    assert ran.code == 0, ran.err
+    build = ran.out.strip()
+    assert asked(address(at, SHOP.project)).body == f"price 22 {MARK}"
+    status = at.status(build)
+    assert (status["status"], status["delivery"]["status"], status["delivery"]["release"]) == (
+        "succeeded",
+        "promoted",
+        1,
+    )
+    record = status_of(at, SHOP.project, 1)
+    assert (record["build"], record["saga"], record["status"]) == (build, f"{build}-release", "promoted")
+    assert record["commit"] == git(at.root / SHOP.project, "rev-parse", f"mendwork/{build}").strip()
+    assert record["record"]["approved"][0]["how"] == "beforehand"
+    assert lane_of(at, SHOP.project)["current"]["number"] == 1
+    trace = at.mendwork("trace", build).out
+    for word in ("release 1", "promoted", "window", "switched"):
+        assert word in trace
+    shown = at.mendwork("release", "show", "1", "--project", SHOP.project).out
+    assert f"artefact {record['artifact']}" in shown
+    assert "release 1 is promoted" in ran.err
+
+
+def test_the_deploy_secret_is_with_the_release_and_nowhere_else(built: Delivered) -> None:
+    at, ran = built
+    build, canary = ran.out.strip(), CANARY.encode()
+    lane = f"lane-{SHOP.project}-production"
+    for workflow in (build, f"{build}-release", f"{build}-release-watch", lane):
+        assert CANARY not in json.dumps(history(at, workflow))
+    holding = [path for path in at.state.rglob("*") if path.is_file() and canary in content_of(path)]
+    assert {path.name for path in holding} <= {"order.json"}  # what its launcher reads, below the target's folder
+    assert all(path.is_relative_to(at.state / "target") and path.stat().st_mode & 0o077 == 0 for path in holding)
+    holders = {worker for worker, pid in at.pids().items() if canary in Path(f"/proc/{pid}/environ").read_bytes()}
+    assert holders == {"deploy"}
+    assert not [entry for entry in Path("/proc").glob("[0-9]*/cmdline") if canary in content_of(entry)]
+    for command in (["log", build], ["trace", build], ["release", "show", "1", "--project", SHOP.project, "--json"]):
+        shown = at.mendwork(*command)
+        assert CANARY not in shown.out + shown.err + ran.err + ran.out
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """On a machine without haproxy."""
+    haproxy = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+    assert haproxy
+    scene = Scene(name="bare", answers=DEARER, files=service.FILES, more=service.section("task-bare"))
+    with serving(tmp_path_factory.mktemp("bare"), [scene], dev=without(haproxy)) as at, emptied(at):
+        yield at
+
+
+def test_without_a_proxy_a_build_lands_all_the_same_and_says_what_is_missing(bare: Workshop) -> None:
+    ran = bare.mendwork("build", "spec.md", "--project", "task-bare", "--approve", "release", seconds=150)
+    assert ran.code == 6, ran.err
+    assert "the local target needs haproxy; install it: apt-get install -y haproxy" in ran.err
+    build = ran.out.strip()
+    assert (bare.status(build)["status"], told(bare, build, "artifact.built")) == ("undelivered", [])
+    assert git(bare.root / "task-bare", "show", f"mendwork/{build}:prices.py").strip().endswith("11 * count")
+    alone = delivered(bare, "task-bare")
+    assert (alone.code, "needs haproxy" in last_line(alone)) == (3, True), alone.err
+    assert sites(bare) == {}
