@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from .narrator import Narrator
 from .processes import Program, StageFailure, run
-from .scene import EXAMPLE, PROJECT, Scene
+from .scene import MENDWORK, Scene
 
-MENDWORK = str(Path(sys.executable).parent / "mendwork")
-SPEC = EXAMPLE / "spec.md"
 READY_SECONDS = 60.0
-WORKERS = 4
-REFUSED = 3
+WORKERS = 5
 WAITING = 7
 STARTED = " started: "
 NO_WORKER = "no worker answers"
+WINDOW = re.compile(r"\s*window \d+ ")
+OnWindow = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,31 +77,35 @@ class Engine:
         """A command that talks to whoever sits at this terminal. Returns its exit code."""
         return subprocess.run([MENDWORK, *arguments], env=dict(self.environment), check=False).returncode
 
-    def start_build(self, *, allow_missing: str = "") -> Build:
-        """``mendwork build spec.md``, once a worker polls; its lines are told as they come. Raises StageFailure."""
-        options = ["--allow-missing", allow_missing] if allow_missing else []
-        self.narrator.command(" ".join(["mendwork", "build", str(SPEC.relative_to(PROJECT)), *options]))
+    def start(self, *command: str, who: str = "build", on_window: OnWindow | None = None) -> Build:
+        """A command that starts a saga and follows it, once a worker polls; its lines are told as they come, but those
+        of a watch's windows go to ``on_window`` where it is given. Raises StageFailure."""
+        self.narrator.command(" ".join(["mendwork", *command]))
         until = time.monotonic() + READY_SECONDS
         while True:
-            build = Build(self, options)
+            build = Build(self, command, who=who, on_window=on_window)
             build.wait_for_start()
             if build.name:
                 return build
             build.program.stop()
             if NO_WORKER not in build.program.said() or time.monotonic() > until:
-                raise StageFailure(f"the build does not start: {build.program.said()}")
+                raise StageFailure(f"`mendwork {command[0]}` does not start: {build.program.said()}")
             time.sleep(0.2)
 
 
 class Build:
-    """A build that is followed. ``name`` is empty until it has started."""
+    """A build, or a delivery, that is followed. ``name`` is empty until it has started."""
 
-    def __init__(self, engine: Engine, options: Sequence[str]) -> None:
+    def __init__(
+        self, engine: Engine, command: Sequence[str], *, who: str = "build", on_window: OnWindow | None = None
+    ) -> None:
         self._engine = engine
+        self._who = who
+        self._on_window = on_window
         self._told: Counter[str] = Counter()
         self._again: Counter[str] = Counter()
         self.name = ""
-        self.program = self._follow("build", str(SPEC), *options)
+        self.program = self._follow(*command)
 
     @property
     def waits(self) -> bool:
@@ -113,7 +115,7 @@ class Build:
     def follow_again(self) -> None:
         """With ``mendwork watch``, which begins at the beginning: only what is new is told."""
         self._again = self._told.copy()
-        self.program = self._follow("watch", self.name)
+        self.program = self._follow("watch", self.name, "--no-wait")
 
     @property
     def over(self) -> bool:
@@ -129,7 +131,11 @@ class Build:
 
     def needs_less_isolation(self) -> bool:
         """Whether it was refused because this machine cannot limit memory or processes."""
-        return self.program.code == REFUSED and "--allow-missing" in self.program.said()
+        return self.program.code not in (None, 0, WAITING) and "--allow-missing" in self.program.said()
+
+    def has_told(self, words: str) -> bool:
+        """Whether one of its lines holds these words."""
+        return any(words in line for line in tuple(self._told))
 
     def _follow(self, *command: str) -> Program:
         return Program(
@@ -146,4 +152,7 @@ class Build:
             self._again[line] -= 1
         elif self.name:
             self._told[line] += 1
-            self._engine.narrator.quote("build", line)
+            if self._on_window is not None and WINDOW.match(line):
+                self._on_window(self.name)
+            else:
+                self._engine.narrator.quote(self._who, line)

@@ -11,8 +11,12 @@ from typing import Any
 from adapters.temporal.finding import find_server
 
 from .engine import Engine
-from .scene import PROJECT
+from .processes import run
+from .scene import MENDWORK, PROJECT
 from .story import Story
+
+SCREEN = ("DISPLAY", "WAYLAND_DISPLAY")
+"""Without them no browser is opened: the demo prints where the page is."""
 
 
 def show_troubles(engine: Engine, build: str, story: Story) -> int:
@@ -32,6 +36,24 @@ def show_cost(engine: Engine, status: dict[str, Any], *, scripted: bool) -> None
         engine.narrator.tell(
             f"{status['calls_unknown']} of them was lost with its worker: its cost counts as unknown, not as zero"
         )
+
+
+def show_release(engine: Engine, number: int) -> None:
+    """The record of a release, with its risk line by line and its figures."""
+    engine.narrator.command(f"mendwork release show {number}")
+    for line in engine.run("release", "show", str(number)).splitlines():
+        engine.narrator.tell(line)
+
+
+def show_releases(engine: Engine, number: int) -> None:
+    """All releases, and the report of one as a page with its figures drawn."""
+    engine.narrator.command("mendwork release list")
+    for line in engine.run("release", "list").splitlines():
+        engine.narrator.tell(line)
+    engine.narrator.command(f"mendwork release show {number} --open")
+    hidden = {name: value for name, value in engine.environment.items() if name not in SCREEN}
+    page = run([MENDWORK, "release", "show", str(number), "--open"], environment=hidden).strip()
+    engine.narrator.tell(f"its report, with the figures drawn: {_short(Path(page))}")
 
 
 def show_where(engine: Engine, build: str, branch: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +18,9 @@ class Narrator:
         self._console = Console(highlight=False, soft_wrap=True, emoji=False)
         self._lock = threading.Lock()
         self._started = time.monotonic()
+        self._status = False
+        self._height = 0
+        self._rows = 0
 
     @property
     def interactive(self) -> bool:
@@ -56,6 +60,27 @@ class Narrator:
         for line in text.splitlines():
             self._put(line, style=_diff_style(line))
 
+    def status(self, text: str) -> None:
+        """What goes on just now: on a terminal a line that the next one takes the place of, elsewhere nothing."""
+        if self._console.is_terminal:
+            with self._lock:
+                self._console.file.write(f"\r\033[K   {text}"[: self._console.width])
+                self._console.file.flush()
+                self._status = True
+
+    def picture(self, rows: Sequence[tuple[str, str]]) -> None:
+        """A picture that grows by a row now and then, each with a style. On a terminal it is drawn anew in its place;
+        elsewhere, or after something else was told, what is new of it is added."""
+        with self._lock:
+            self._clear_status()
+            if self._console.is_terminal and self._height:
+                self._console.file.write(f"\033[{self._height}A\r\033[J")
+            terminal = self._console.is_terminal
+            begun = 0 if terminal or len(rows) < self._rows else self._rows
+            for text, style in rows[begun:]:  # a line that wraps would not be where the next picture goes up to
+                self._console.print(Text(f"   {text}"[: self._console.width - 1 if terminal else None], style=style))
+            self._height, self._rows = len(rows) - begun, len(rows)
+
     def ask(self, text: str) -> None:
         """Wait for Enter."""
         self._put(f"\n   {text}", style="bold")
@@ -63,7 +88,14 @@ class Narrator:
 
     def _put(self, text: str, *, style: str = "") -> None:
         with self._lock:
+            self._clear_status()
+            self._height = 0
             self._console.print(Text(text, style=style))
+
+    def _clear_status(self) -> None:
+        if self._status:
+            self._console.file.write("\r\033[K")
+            self._status = False
 
 
 def _diff_style(line: str) -> str:

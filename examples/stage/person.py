@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from adapters.cli.release.facts import release_lines
 
 from .checks import Promise
 from .engine import Engine
@@ -14,21 +17,27 @@ from .story import Story
 
 SHOWN_DIGITS = 12
 BY = "demo"
+QUESTIONS = {"change": "is this the change that was wanted?", "release": "may it go to production?"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What was decided about which packet; ``commit`` is the change that the packet shows."""
+    """What was decided about which packet: ``about`` a "change" or a "release", ``commit`` is what the packet shows."""
 
+    about: str
     yes: bool
     digest: str
     commit: str
 
 
-def decide(engine: Engine, build: str, *, ask: bool) -> Decision:
-    """Show what waits, and answer it: with ``ask`` whoever sits at the terminal does. Raises StageFailure."""
-    waiting = _approval(engine, build)
-    digest = str(waiting["digest"])
+def decide(engine: Engine, build: str, *, ask: bool, answered: Sequence[str] = ()) -> Decision | None:
+    """Show what waits, and answer it: with ``ask`` whoever sits at the terminal does. None when nothing waits but what
+    was ``answered`` a moment ago, by its digest. Raises StageFailure."""
+    waiting = _approval(engine, build, answered)
+    if waiting is None:
+        return None
+    engine.narrator.chapter(f"A person is asked: {QUESTIONS[waiting['about']]}")
+    digest, about = str(waiting["digest"]), str(waiting["about"])
     engine.narrator.command(f"mendwork pending {build}")
     for line in engine.run("pending", build).splitlines():
         engine.narrator.quote("build", line)
@@ -38,17 +47,18 @@ def decide(engine: Engine, build: str, *, ask: bool) -> Decision:
         yes = engine.converse("approve", build) == 0
     else:
         engine.narrator.command(f"mendwork show {build} --packet {digest[:SHOWN_DIGITS]}")
-        engine.narrator.diff(packet)
+        engine.narrator.diff(packet if about == "change" else "\n".join(_risk(packet)))
         engine.narrator.tell("Nobody is asked here: the demo answers, with the command that a person would type.")
         engine.narrator.command(f"mendwork approve {build} {digest[:SHOWN_DIGITS]}")
         engine.run("approve", build, digest[:SHOWN_DIGITS], "--by", BY)
         yes = True
     if not yes:
-        engine.narrator.tell("Nothing was approved, so nothing is landed; the build is ended and undone.")
+        nothing = "landed" if about == "change" else "led to production"
+        engine.narrator.tell(f"Nothing was approved, so nothing is {nothing}; the build is ended and undone.")
         engine.narrator.command(f"mendwork abort {build}")
-        engine.run("abort", build, "--reason", "the change was not approved", "--by", BY)
+        engine.run("abort", build, "--reason", f"the {about} was not approved", "--by", BY)
     document, _ = json.JSONDecoder().raw_decode(packet)
-    return Decision(yes=yes, digest=digest, commit=str(document["commit"]))
+    return Decision(about=about, yes=yes, digest=digest, commit=str(document["commit"]))
 
 
 def decision_promises(engine: Engine, story: Story, decision: Decision, *, branch: str) -> list[Promise]:
@@ -71,12 +81,21 @@ def undone_promises(engine: Engine, base: str) -> list[Promise]:
     return [Promise(sentence="no branch was left in your repository", holds=branches == ["main"] and untouched)]
 
 
-def _approval(engine: Engine, build: str) -> dict[str, Any]:
+def _approval(engine: Engine, build: str, answered: Sequence[str]) -> dict[str, Any] | None:
     asks: list[dict[str, Any]] = json.loads(engine.run("pending", build, "--json"))
-    if [ask["about"] for ask in asks] != ["change"]:
+    asks = [ask for ask in asks if ask["digest"] not in answered or ask["about"] not in QUESTIONS]
+    if not asks and answered:
+        return None
+    if len(asks) != 1 or asks[0]["about"] not in QUESTIONS:
         sentences = "; ".join(ask["sentence"] for ask in asks) or "nothing"
-        raise StageFailure(f"the build waits for something else than the approval of its change: {sentences}")
+        raise StageFailure(f"the build waits for something else than an approval: {sentences}")
     return asks[0]
+
+
+def _risk(packet: str) -> Iterator[str]:
+    """Line by line, what the risk of a release is made of."""
+    document, _ = json.JSONDecoder().raw_decode(packet)
+    return release_lines(document)
 
 
 def _packet(engine: Engine, build: str, digest: str) -> str:

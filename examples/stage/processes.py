@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 Listener = Callable[[str], None]
-
+LISTENING = "0A"
+LOOPBACK6 = ("00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+"""As the kernel writes ::1 and ::ffff:127.0.0.1, each four bytes the other way round."""
 
 LAUNCHER = Path(__file__).resolve().parents[2] / "adapters" / "temporal" / "launch.py"
 
@@ -61,7 +63,7 @@ class Program:
         with _piped(self._process.stdout) as stream:
             output = stream.read()
         code = self._process.wait()
-        self._reader.join(timeout=5)
+        self._reader.join(timeout=30)
         return code, output
 
     def said(self) -> str:
@@ -107,3 +109,50 @@ def run(argv: Sequence[str], *, cwd: Path | None = None, environment: Mapping[st
     except subprocess.CalledProcessError as error:
         raise StageFailure(f"`{' '.join(argv)}` fails with {error.returncode}: {error.stderr.strip()}") from error
     return done.stdout
+
+
+def family(roots: set[int]) -> set[int]:
+    """Those processes and all that descend from them."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it ended meanwhile
+    found = set(roots)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs: one that ended and was not collected does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def sockets(pids: set[int]) -> set[str]:
+    """The inodes of what those processes have open as sockets."""
+    found = set()
+    for pid in pids:
+        try:
+            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                name = os.readlink(descriptor)
+                if name.startswith("socket:["):
+                    found.add(name[8:-1])
+        except OSError:
+            continue  # it ended meanwhile, or is another user's
+    return found
+
+
+def listeners() -> Iterator[tuple[str, int, bool]]:
+    """Inode, port, and whether it listens on loopback only."""
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            words = line.split()
+            address, _, port = words[1].partition(":")
+            if words[3] == LISTENING:
+                local = address in LOOPBACK6 or (name == "tcp" and address.endswith("7F"))
+                yield words[9], int(port, 16), local

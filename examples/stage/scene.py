@@ -21,6 +21,8 @@ EXAMPLE = PROJECT / "examples" / "notes"
 KEY = "MENDWORK_DEMO_API_KEY"
 LOCAL = "127.0.0.1,localhost"
 HANDOVER_SECONDS = 30.0
+MENDWORK = str(Path(sys.executable).parent / "mendwork")
+WATCH_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,12 @@ class Scene:
 
     @property
     def bill(self) -> Path:
-        """What the scripted server would charge."""
-        return self.folder / "bill.jsonl"
+        """What the scripted server would charge for the first feature."""
+        return self.bill_of("answers.yaml")
+
+    def bill_of(self, answers: str) -> Path:
+        """What it would charge for those answers."""
+        return self.folder / f"bill-{Path(answers).stem}.jsonl"
 
     @property
     def logs(self) -> Path:
@@ -68,6 +74,7 @@ def fresh_scene(folder: Path, *, tell: Callable[[str], None]) -> Iterator[Scene]
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
+        _stop_production(folder, tell)
         for entry in folder.iterdir():
             if entry.name != "demo.lock":
                 shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
@@ -91,9 +98,9 @@ def git(scene: Scene, *arguments: str) -> str:
     return run(["git", "-C", str(scene.repository), *arguments])
 
 
-def write_config(scene: Scene, *, model: str, base_url: str) -> None:
-    """The configuration: one project, and a model that plans and writes. A scripted one, at ``base_url``, is reviewed by
-    another; a real one reviews itself."""
+def write_config(scene: Scene, *, model: str, base_url: str, watch: float = WATCH_SECONDS) -> None:
+    """The configuration: one project with a target on this machine, watched for ``watch`` seconds, and a model that
+    plans and writes. A scripted one, at ``base_url``, is reviewed by another; a real one reviews itself."""
     lines = ["[temporal]\nport = 0\nui_port = 0\n", "[timeouts]\nheartbeat = 2\nsticky = 2\n"]
     if base_url:
         lines += [_scripted("writer", base_url), _scripted("reviewer", base_url)]
@@ -101,7 +108,31 @@ def write_config(scene: Scene, *, model: str, base_url: str) -> None:
     else:
         lines.append(f"[models.chosen]\nmodel = {json.dumps(model)}")
     lines.append(f'\n[projects.notes]\nrepository = "notes"\ntest = {json.dumps(scene.test_command())}')
+    lines.append('approve = ["change", "release"]')
+    lines.append(_delivery(watch))
     scene.config.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _delivery(watch: float) -> str:
+    """A short watch has short windows; the places of the second feature are then few, so that they are gone as soon."""
+    short = watch < WATCH_SECONDS
+    environment = {"DATA_DIR": "/scratch/data"} | ({"AT_ONCE": "40"} if short else {})
+    return f"""
+[projects.notes.delivery]
+target = "local"
+run = {json.dumps([_python(), "-m", "notes"])}
+integration = {json.dumps([_python(), "-m", "unittest", "discover", "-s", "integration"])}
+health = {{ path = "/healthz", contains = "ok" }}
+environment = {{ {", ".join(f"{name} = {json.dumps(value)}" for name, value in environment.items())} }}
+
+[projects.notes.delivery.watch]
+seconds = {watch:g}
+window = {watch / 4 if short else 10:g}
+rate = 20
+min_asked = {30 if short else 100}
+slow_floor_ms = 200
+probes = [{{ path = "/notes", contains = "items" }}, {{ path = "/notes/gone", status = 404, contains = "not_found" }}]
+"""
 
 
 def _scripted(name: str, base_url: str) -> str:
@@ -147,6 +178,17 @@ def _stop_holder(folder: Path, tell: Callable[[str], None]) -> bool:
     with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
         os.kill(int(holder), signal.SIGTERM)
     return True
+
+
+def _stop_production(folder: Path, tell: Callable[[str], None]) -> None:
+    """Production outlives Mendwork, also that of a demo that was killed."""
+    config = folder / "mendwork.toml"
+    if not (config.exists() and (folder / ".mendwork").is_dir()):
+        return
+    try:
+        run([MENDWORK, "target", "stop"], environment={**os.environ, "MENDWORK_CONFIG": str(config)})
+    except StageFailure as error:
+        tell(f"What the last demo may have left in production cannot be stopped: {error}")
 
 
 def _python() -> str:

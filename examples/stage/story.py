@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.cli.release.series import Moments, drawn
+from domain.trace.delivery.series import points_of
+
 from .checks import Promise
 
 
@@ -60,6 +63,12 @@ class Story:
         asks = {e["data"]["id"]: e["data"] for e in self._of("ask.opened") if e["data"]["about"] == "change"}
         closed = [e["data"] for e in self._of("ask.closed") if e["data"]["choice"] == "approve"]
         return next((asks[data["id"]]["digest"] for data in reversed(closed) if data["id"] in asks), "")
+
+    def series(self) -> list[tuple[str, str]]:
+        """The picture of the watch so far: rows of text, each with a style."""
+        points = points_of([event["data"] for event in self._of("watch.window")])
+        release = next((int(event["data"]["release"]) for event in self._of("release.switched")), 0)
+        return [(row.text, row.style) for row in drawn(points, Moments(switched=release))]
 
     def _sent_back(self) -> Iterator[SentBack]:
         for number, event in enumerate(self._events):

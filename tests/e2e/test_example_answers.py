@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from domain.build.change import Change, edited, path_problem
 from domain.build.plan import Plan, problems
 from domain.flow.board import Node, TaskState, startable, undeclared
 from domain.review.findings import Review
+from examples.stage.traffic import fetch
 from tests.e2e.workshop import git, make_repository
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "notes"
@@ -42,10 +46,10 @@ UNPLANNED = {"notes/api.py", "README.md"}
 
 
 class Answers:
-    """The answers file, by role, task and attempt."""
+    """An answers file, by role, task and attempt."""
 
-    def __init__(self) -> None:
-        self.entries: list[Mapping[str, Any]] = yaml.safe_load((EXAMPLE / "answers.yaml").read_text(encoding="utf-8"))
+    def __init__(self, name: str = "answers.yaml") -> None:
+        self.entries: list[Mapping[str, Any]] = yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))
         self.plan = TypeAdapter(Plan).validate_python(self._entry("Plan", None, 1)["answer"])
 
     def _entry(self, role: str, task: str | None, attempt: int) -> Mapping[str, Any]:
@@ -130,8 +134,9 @@ def test_every_answer_is_asked_for(answers: Answers) -> None:
     assert len(answers.entries) == 1 + len(WRITTEN_ON) + 2
 
 
-def test_the_scripted_server_takes_the_file() -> None:
-    assert load_script(EXAMPLE / "answers.yaml")
+@pytest.mark.parametrize("name", ["answers.yaml", "busy.yaml"])
+def test_the_scripted_server_takes_the_file(name: str) -> None:
+    assert load_script(EXAMPLE / name)
 
 
 def test_only_the_export_touches_files_that_the_plan_does_not_name_for_it(answers: Answers) -> None:
@@ -225,3 +230,67 @@ def test_the_example_is_large_enough_and_needs_the_standard_library_alone() -> N
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources) >= 500
     imported = {name for path in sources for name in re.findall(r"^(?:from|import) (\w+)", path.read_text(), re.M)}
     assert imported - set(sys.stdlib_module_names) == {"notes"}
+
+
+@pytest.fixture(scope="module")
+def busy(trees: dict[Attempt, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree with the second feature, on top of the first."""
+    tree = tmp_path_factory.mktemp("busy") / "tree"
+    shutil.copytree(trees["tag-export", 3], tree, ignore=shutil.ignore_patterns("__pycache__"))
+    apply(Answers("busy.yaml").change("places", 1), tree)
+    return tree
+
+
+class Service:
+    """The notes service of a tree, as production runs it."""
+
+    def __init__(self, tree: Path, data: Path) -> None:
+        variables = {"PATH": os.environ["PATH"], "PORT": "0", "DATA_DIR": str(data), "AT_ONCE": "3"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "notes"], cwd=tree, env=variables, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        self.port = int(json.loads(self.process.stderr.readline())["port"])
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def ask(self, path: str) -> int:
+        return fetch(self.url, path)[0]
+
+
+@contextlib.contextmanager
+def serving(tree: Path, data: Path) -> Iterator[Service]:
+    service = Service(tree, data)
+    try:
+        yield service
+    finally:
+        service.process.terminate()
+        service.process.communicate(timeout=20)
+
+
+def test_the_bad_change_fits_its_plan_and_is_green_in_every_test(busy: Path, trees: dict[Attempt, Path]) -> None:
+    answers = Answers("busy.yaml")
+    assert problems(answers.plan, max_tasks=3) == ()
+    (node,) = nodes(answers.plan)
+    assert undeclared(node, {operation.path for operation in answers.change("places", 1).operations}) == ()
+    assert all(finding.severity == "low" for finding in answers.review(1).findings)
+    assert broken_files(busy) == []
+    green, count, output = run_tests(busy)
+    assert green, output
+    assert count > run_tests(trees["tag-export", 3])[1]
+
+
+def test_the_bad_change_passes_the_integration_tests_and_fails_in_production_after_a_while(
+    busy: Path, trees: dict[Attempt, Path], tmp_path: Path
+) -> None:
+    for tree, after in ((trees["tag-export", 3], 200), (busy, 503)):
+        with serving(tree, tmp_path / str(after)) as service:
+            done = subprocess.run(
+                [sys.executable, "-m", "unittest", "discover", "-s", "integration"],
+                cwd=tree, env={"MENDWORK_TARGET_URL": service.url}, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            assert service.ask("/notes") == 200
+            missed = [service.ask("/notes/gone") for _ in range(4)]
+            assert missed[0] == 404
+            assert service.ask("/notes") == after
+            assert service.ask("/healthz") == 200, "the health check alone does not find it"

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from adapters.settings import load_settings
+from examples.stage import scene as stage_scene
 from examples.stage.checks import Promise, bill_promises, report, repository_promises, suite_promises
 from examples.stage.narrator import Narrator
 from examples.stage.processes import Program, StageFailure, run
@@ -123,8 +124,44 @@ class TestScene:
         assert settings.chain("coding") == settings.chain("reasoning") == ("writer",)
         assert settings.chain("validation") == ("reviewer",)
         assert {model.api_key_env for model in settings.models.values()} <= set(environment)
-        assert (project.consent.approve, project.consent.review, project.consent.land) == (("change",), True, "branch")
+        consent = project.consent
+        assert (consent.approve, consent.review, consent.land) == (("change", "release"), True, "branch")
         assert (settings.temporal.port, settings.timeouts.heartbeat) == (0, 2.0)
+
+    def test_a_release_is_watched_for_ninety_seconds_and_a_short_watch_has_as_many_requests_as_it_needs(
+        self, scene: Scene
+    ) -> None:
+        make_repository(scene)
+        environment = stage_environment(scene, {"PATH": os.environ["PATH"]}, scripted=False)
+        found = {}
+        for seconds in (90.0, 8.0):
+            write_config(scene, model="a/b", base_url="", watch=seconds)
+            project = load_settings(start=Path("/"), environment=environment).allowlist()["notes"]
+            assert project.delivery is not None
+            watch = project.delivery.watch
+            found[seconds] = watch
+            assert watch.rate * watch.window >= watch.min_asked
+            assert (project.delivery.run[1:], project.delivery.target) == (("-m", "notes"), "local")
+            assert (scene.repository / "integration").is_dir()
+        assert (found[90.0].seconds, found[90.0].window, found[8.0].window) == (90.0, 10.0, 2.0)
+        assert found[90.0].window * found[90.0].guard_windows < 45
+
+    def test_what_the_last_demo_left_in_production_is_stopped_before_its_folder_is_emptied(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fake = tmp_path / "mendwork"
+        fake.write_text(f'#!/bin/sh\necho "$@" "$MENDWORK_CONFIG" > {tmp_path}/said\nls {tmp_path}/demo/.mendwork\n')
+        fake.chmod(0o755)
+        monkeypatch.setattr(stage_scene, "MENDWORK", str(fake))
+        (tmp_path / "demo" / ".mendwork").mkdir(parents=True)
+        with fresh_scene(tmp_path / "demo", tell=print):
+            assert not (tmp_path / "said").exists(), "without a configuration nothing was started"
+        (tmp_path / "demo" / ".mendwork").mkdir(parents=True)
+        (tmp_path / "demo" / "mendwork.toml").touch()
+        told: list[str] = []
+        with fresh_scene(tmp_path / "demo", tell=told.append):
+            assert (tmp_path / "said").read_text().split() == ["target", "stop", f"{tmp_path}/demo/mendwork.toml"]
+        assert told == []
 
     def test_a_real_model_is_configured_without_server_or_key(self, scene: Scene) -> None:
         make_repository(scene)

@@ -152,7 +152,7 @@ class TestPerson:
         self, make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         engine = make([*ASKED, (f"approve {NAME} {DIGEST[:12]} --by demo", 0, "", "")])
-        assert decide(engine, NAME, ask=False) == Decision(yes=True, digest=DIGEST, commit="c" * 40)
+        assert decide(engine, NAME, ask=False) == Decision(about="change", yes=True, digest=DIGEST, commit="c" * 40)
         printed = capsys.readouterr().out
         assert f"$ mendwork approve {NAME} {DIGEST[:12]}" in printed
         assert "Nobody is asked here" in printed
@@ -161,12 +161,42 @@ class TestPerson:
 
     def test_somebody_at_the_terminal_is_asked_by_mendwork_itself(self, make: Make, tmp_path: Path) -> None:
         decision = decide(make([*ASKED, (f"approve {NAME}", 0, "", "")]), NAME, ask=True)
+        assert decision is not None
         assert (decision.yes, said(tmp_path)[-1]) == (True, f"approve {NAME}")
 
     def test_a_no_ends_the_build(self, make: Make, tmp_path: Path) -> None:
         engine = make([*ASKED, (f"approve {NAME}", 3, "", "nothing was sent"), (f"abort {NAME}", 0, "", "")])
-        assert not decide(engine, NAME, ask=True).yes
+        decision = decide(engine, NAME, ask=True)
+        assert decision is not None
+        assert not decision.yes
         assert said(tmp_path)[-1].startswith(f"abort {NAME} --reason")
+
+    def test_a_release_is_shown_with_its_risk_line_by_line(
+        self, make: Make, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        term = {"name": "lines", "weight": 0.15, "amount": 0.5, "share": 0.075, "why": "400 lines touched"}
+        packet = {"about": "release", "release": 2, "commit": "c" * 40, "risk": {"risk": 0.1, "terms": [term]}}
+        release = {**ASK, "about": "release", "id": "release-1"}
+        known: list[Answer] = [
+            (f"pending {NAME} --json", 0, json.dumps([ASK, release]), ""),
+            (f"pending {NAME}", 0, "release-1 waits\n", ""),
+            (f"show {NAME} --packet", 0, json.dumps(packet) + "\n\ndiff --git a/x b/x\n+new\n", ""),
+            (f"approve {NAME}", 0, "", ""),
+        ]
+        with pytest.raises(StageFailure, match="something else than an approval"):
+            decide(make(known), NAME, ask=False)
+        known[0] = (f"pending {NAME} --json", 0, json.dumps([release]), "")
+        decision = decide(make(known), NAME, ask=False, answered=["f" * 64])
+        assert decision is not None
+        assert (decision.about, decision.digest) == ("release", DIGEST)
+        printed = capsys.readouterr().out
+        assert "0.15 × 0.50 = 0.07  400 lines touched" in printed or "0.15 × 0.50 = 0.08  400 lines" in printed
+        assert "+new" not in printed, "the diff was shown when the change was approved"
+
+    def test_what_was_answered_a_moment_ago_is_not_answered_again(self, make: Make, tmp_path: Path) -> None:
+        assert decide(make(ASKED), NAME, ask=False, answered=[DIGEST]) is None
+        assert decide(make([(f"pending {NAME} --json", 0, "[]", "")]), NAME, ask=False, answered=[DIGEST]) is None
+        assert not [line for line in said(tmp_path) if line.startswith("approve")]
 
     def test_another_question_than_the_approval_is_told(self, make: Make) -> None:
         stuck = {**ASK, "about": "task", "sentence": "task api is stuck"}
@@ -181,11 +211,11 @@ class TestPerson:
         engine = make([])
         base = make_repository(engine.scene)
         git(engine.scene, "branch", "mendwork/b")
-        good = Decision(yes=True, digest=DIGEST, commit=base)
+        good = Decision(about="change", yes=True, digest=DIGEST, commit=base)
         for decision, holds in (
             (good, True),
-            (Decision(yes=True, digest=DIGEST, commit="c" * 40), False),
-            (Decision(yes=True, digest="f" * 64, commit=base), False),
+            (Decision(about="change", yes=True, digest=DIGEST, commit="c" * 40), False),
+            (Decision(about="change", yes=True, digest="f" * 64, commit=base), False),
         ):
             (promise,) = decision_promises(engine, Story(WHOLE), decision, branch="mendwork/b")
             assert promise.holds is holds
@@ -199,8 +229,8 @@ def test_a_build_that_is_followed_again_tells_only_what_is_new(make: Make, capsy
     second = (
         "planning\n  still at it\nwaits for an answer\nanswered: approve\n  still at it\n  still at it\nsucceeded\n"
     )
-    engine = make([("build", 7, f"{NAME}\n", first), (f"watch {NAME}", 0, f"{NAME}\n", second)])
-    build = Build(engine, [])
+    engine = make([("build", 7, f"{NAME}\n", first), (f"watch {NAME} --no-wait", 0, f"{NAME}\n", second)])
+    build = Build(engine, ["build"])
     build.wait_for_start()
     code, output = build.program.result()
     assert (code, output.strip(), build.name, build.waits) == (7, NAME, NAME, True)
@@ -210,3 +240,28 @@ def test_a_build_that_is_followed_again_tells_only_what_is_new(make: Make, capsy
     told = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert told == ["build │ answered: approve", "build │   still at it", "build │ succeeded"]
     assert not build.waits
+
+
+def test_the_windows_of_a_watch_are_drawn_instead_of_told(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = f"{NAME} started: Tags\nwatching it\nwindow 1 going on (0 of 40 failed, p95 8 ms)\nwindows are open\n"
+    engine, drawn = make([("build", 0, f"{NAME}\n", lines)]), list[str]()
+    build = Build(engine, ["build"], on_window=drawn.append)
+    build.wait_for_start()
+    build.program.result()
+    assert drawn == [NAME]
+    printed = capsys.readouterr().out
+    assert "windows are open" in printed
+    assert "window 1" not in printed
+    assert build.has_told("watching it")
+    assert not build.has_told("promoted")
+
+
+def test_the_series_is_what_the_watch_measured() -> None:
+    window: dict[str, Any] = {"release": 3, "number": 1, "verdict": "going on", "asked": 200, "failed": 0, "p95": 8.0}
+    bad = {**window, "number": 2, "verdict": "fail", "failed": 150, "p95": 512.0, "baseline_asked": 200}
+    events = [event("release.switched", release=3), event("watch.window", **window), event("watch.window", **bad)]
+    rows = Story(events).series()
+    assert [style for _, style in rows] == ["dim", "bold", "", "red"]
+    assert "traffic goes to release 3" in rows[1][0]
+    assert "75.0%" in rows[3][0]
+    assert "512 ms" in rows[3][0]
