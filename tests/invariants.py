@@ -1,7 +1,8 @@
 """What holds after every build, however it ended and whatever died on the way: ``check_invariants``.
 
 The numbers are those of the design: I1 the log, I2 effects and histories, I4 compensations, I5 orphans, I8 money and
-attempts, I10 leftovers. Everything is read from outside: the database file, Temporal, git, /proc, the provider's bill.
+attempts, I10 leftovers; those of deliveries are in ``delivery_invariants``. Everything is read from outside: the
+database file, Temporal, git, /proc, the provider's bill.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from activities.sweeping import open_asks
 from domain.build.details import fold_details
 from domain.build.view import fold_row
+from tests.delivery_invariants import check_deliveries
 from tests.e2e.workshop import Workshop, git, wait_for
 from tests.observed import Seen, builds_of, ended_in, look, recorded_in
 
@@ -23,6 +25,9 @@ ROWS = {
     "call_model": ("call.answered", "call.failed"),
     "run_gates": ("gates.ran", "build.base"),
     "rebase_commits": ("merge.tried",),
+    "build_artifact": ("artifact.built",),
+    "run_integration": ("integration.ran",),
+    "run_step": ("step.ran",),
 }
 """The rows that tell of an effect, one each. Compensations have their undo record instead; of moves of the head and of
 landings the rows tell only when something moved."""
@@ -37,6 +42,8 @@ def check_invariants(at: Workshop, build: str) -> Seen:
     check_orphans(seen)
     check_limits(seen)
     check_leftovers(seen)
+    if any(project.delivery is not None for project in seen.settings.allowlist().values()):
+        check_deliveries(at)
     return seen
 
 
@@ -82,8 +89,8 @@ def check_effects(seen: Seen) -> None:
 def check_undo(seen: Seen) -> None:
     """I4: each undo record of an ended build is closed, and what could not be undone is in the build's sentence."""
     for key, action, outcome in seen.undo:
-        if not seen.over:
-            continue
+        if not seen.over or seen.details.alone:
+            continue  # of a delivery: see check_compensations
         if outcome.startswith("failed: "):
             assert f"could not be undone: {action}" in seen.details.sentence
         else:
@@ -142,6 +149,9 @@ def check_leftovers(seen: Seen) -> None:
         return
     listed = git(mirror, "for-each-ref", "--format=%(refname)", f"refs/mendwork/builds/{seen.build}").splitlines()
     kinds = {name.split("/")[4] for name in listed}
+    if seen.details.alone:
+        assert not kinds or seen.whole, listed
+        return
     result = git(Path(project.repository), "for-each-ref", f"refs/heads/mendwork/{seen.build}")
     if seen.whole:
         assert kinds == {"base", "head", "candidates"}, listed

@@ -23,6 +23,7 @@ from adapters.store.sql import SqlStore
 from adapters.temporal.connect import connect
 from domain.build.details import fold_details
 from domain.build.names import task_saga_id
+from domain.delivery.requests import delivery_saga_id
 from domain.errors import EventUnreadable
 from domain.money.accounts import build_account
 from domain.money.budget import Spent
@@ -30,6 +31,9 @@ from domain.ports.sagas import sweep_id
 from domain.ports.store import BuildRow, CallTry, Event, Store
 from domain.trace.parts import BuildDetails
 from tests.e2e.workshop import Workshop
+
+DELIVERED = ("rolled back", "undelivered", "unclear")
+"""Ends of a build that its delivery gave it: what it landed stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,9 @@ class Seen:
     @property
     def whole(self) -> bool:
         """Whether no cancellation came between an effect and its row."""
-        return self.details.status in ("succeeded", "partial")
+        if self.details.alone:
+            return self.details.status == "promoted"
+        return self.details.status in ("succeeded", "partial", *DELIVERED)
 
 
 async def look(at: Workshop, build: str) -> Seen:
@@ -70,6 +76,8 @@ async def look(at: Workshop, build: str) -> Seen:
         row = await store.builds.get(build)
         events = [event for _, event in await store.events.read(build)]
         sagas = [build, *(task_saga_id(build, task) for task in known_tasks(events)), sweep_id(build)]
+        delivery = delivery_saga_id(build)
+        sagas += [delivery, f"{delivery}-watch", f"{build}-watch", sweep_id(delivery)]
         return Seen(
             at=at,
             build=build,

@@ -27,7 +27,7 @@ COMMANDS = {
 @contextlib.asynccontextmanager
 async def local_target(folder: Path, **options: object) -> AsyncIterator[LocalTarget]:
     """A target in ``folder``; everything that it started is gone afterwards."""
-    target = LocalTarget(folder / "target", **{"start_seconds": 1.0, **options})  # type: ignore[arg-type]
+    target = LocalTarget(folder / "target", **{"start_seconds": 5.0, **options})  # type: ignore[arg-type]
     try:
         yield target
     finally:

@@ -31,14 +31,14 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 import worker
 
 MOMENTS = ("before", "during", "after")
-MIDDLE_SECONDS = {"run_gates": 0.25}
+MIDDLE_SECONDS = {"run_gates": 0.25, "measure_window": 0.5, "run_integration": 0.15, "start_unit": 0.1}
 MIDDLE_OF_OTHERS = 0.01
 PR_SET_PDEATHSIG = 1
 
 
-def order_death(state: Path, order: str) -> None:
-    """``order`` is an activity and one of MOMENTS, as in "apply_change.after"."""
-    _place(state / "kills" / order)
+def order_death(state: Path, order: str, *, spared: int = 0) -> None:
+    """``order`` is an activity and one of MOMENTS, as in "apply_change.after"; ``spared`` of them live first."""
+    _place(state / "kills" / order, str(spared or ""))
 
 
 def order_hold(state: Path, order: str) -> None:
@@ -72,9 +72,16 @@ def forks(state: Path) -> dict[str, int]:
     return {place.suffix[1:]: int(place.read_text() or 0) for place in (state / "kills").glob("pid.*")}
 
 
-def _place(path: Path) -> None:
+def forget_deaths(state: Path) -> None:
+    """Those that happened, so that the same can be ordered again."""
+    for place in (state / "kills").glob("*.died"):
+        place.unlink()
+
+
+def _place(path: Path, text: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
+    path.with_name(f".{path.name}").write_text(text)
+    path.with_name(f".{path.name}").rename(path)
 
 
 class Mortal(Interceptor):
@@ -88,16 +95,27 @@ class Mortal(Interceptor):
         """Called by the worker for each activity."""
         return _Mortal(next, self)
 
-    def ordered(self, moment: str) -> bool:
-        """Whether the running activity is to die at this moment."""
-        return (self._kills / f"{activity.info().activity_type}.{moment}").exists()
+    def ordered(self) -> set[str]:
+        """The moments at which the running activity is to die; those that spare this one are nearer by one."""
+        moments = set()
+        for moment in MOMENTS:
+            order = self._order(moment)
+            with contextlib.suppress(FileNotFoundError):
+                if spared := int(order.read_text() or 0):
+                    order.write_text(str(spared - 1 or ""))
+                else:
+                    moments.add(moment)
+        return moments
 
-    def die_if(self, moment: str) -> None:
-        """Take the order, if there is one, and obey it."""
-        order = self._kills / f"{activity.info().activity_type}.{moment}"
+    def die(self, moment: str) -> None:
+        """Take the order and obey it, unless another worker has."""
+        order = self._order(moment)
         with contextlib.suppress(FileNotFoundError):
             order.rename(order.with_suffix(f".{moment}.died"))
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def _order(self, moment: str) -> Path:
+        return self._kills / f"{activity.info().activity_type}.{moment}"
 
     async def stand_still(self, moment: str) -> None:
         """Wait while this moment is held; a cancellation ends it as it would end any wait."""
@@ -127,16 +145,20 @@ class _Mortal(ActivityInboundInterceptor):
         self._mortal = mortal
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
-        self._mortal.resumed()
-        self._mortal.die_if("before")
-        await self._mortal.stand_still("before")
+        mortal = self._mortal
+        mortal.resumed()
+        ordered = mortal.ordered()
+        if "before" in ordered:
+            mortal.die("before")
+        await mortal.stand_still("before")
         effect = asyncio.ensure_future(super().execute_activity(input))
-        if self._mortal.ordered("during"):
-            await self._mortal.middle_of(effect)
-            self._mortal.die_if("during")
+        if "during" in ordered:
+            await mortal.middle_of(effect)
+            mortal.die("during")
         result = await effect
-        self._mortal.die_if("after")
-        await self._mortal.stand_still("after")
+        if "after" in ordered:
+            mortal.die("after")
+        await mortal.stand_still("after")
         return result
 
 

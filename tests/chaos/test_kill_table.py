@@ -16,6 +16,7 @@ from temporalio import activity
 import worker
 from adapters.settings import Settings
 from tests.chaos.cases import CASES, KILLS, LOST, UNDISTURBED, chosen, ordered
+from tests.chaos.delivery.cases import ordered as of_deliveries
 from tests.chaos.mortal_worker import MOMENTS
 from tests.chaos.playing import BUILD, Case, Played, play
 from tests.chaos.scenes import SCENES, TARGET
@@ -93,7 +94,7 @@ async def test_every_activity_has_its_case(
         async with part(settings, {**environment, **temporal.environment}) as opened:
             definitions = [activity._Definition.must_from_callable(each) for each in opened.activities]
             served |= {str(definition.name) for definition in definitions}
-    assert ordered() == {f"{name}.{moment}" for name in served for moment in MOMENTS}
+    assert ordered() | of_deliveries() == {f"{name}.{moment}" for name in served for moment in MOMENTS}
 
 
 def test_a_third_has_a_case_of_every_kind() -> None:

@@ -185,6 +185,8 @@ class DeliverySaga(DeliveryTalk):
         found, back = d.found, d.request.kind == ROLLBACK
         release = d.request.release if back else found.release
         current = {PROMOTED: found.release}.get(status, found.snapshot.release)
+        if status == UNCLEAR:
+            current = -1  # nobody can tell
         if back and status == ROLLED_BACK:
             current = found.record["proof"]["release"]
         left = {
