@@ -1,4 +1,4 @@
-.PHONY: demo test soak check setup setup-test clean
+.PHONY: demo test soak bench check setup setup-test clean
 
 # Watch a small service get a feature. YES=1 asks nothing; MODEL=provider/name takes a real model.
 demo: setup
@@ -11,6 +11,10 @@ test: check
 # The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
 soak: setup-test
 	MENDWORK_SOAK=1 .venv/bin/pytest tests/chaos $(ARGS)
+
+# Ratios against a baseline of the same run.
+bench: setup-test
+	.venv/bin/python -m benchmarks.switching
 
 check: setup-test
 	.venv/bin/ruff check .

@@ -45,7 +45,7 @@ def test_every_step_of_a_delivery_is_one_clear_line() -> None:
         "looking at the project and the commit",
         f"release 3: delivery of {'c' * 12} for calc",
         "waiting for its turn",
-        "waits in lane-calc-production, at place 1",
+        "waits in lane-calc-production: at place 1",
         "its turn came after 1 s",
         "production runs release 2",
         "building the artefact",
@@ -174,3 +174,8 @@ async def test_a_builds_delivery_is_found_under_both_names() -> None:
         await store.events.append(of_build(rolled_back(OF_BUILD), "rolled back"))
         assert (await details_of(store, OF_BUILD)).build == BUILD
         assert (await details_of(store, BUILD)).delivery.saga == OF_BUILD
+
+
+def test_a_first_release_replaces_nothing() -> None:
+    row = Saga("r").note(1, "release.switched", release=1, previous=0, artifact="a", url="http://p", seconds=0.1)
+    assert line_of(row) == "production is switched from nothing to release 1: http://p"

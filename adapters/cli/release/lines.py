@@ -92,7 +92,8 @@ def _release(kind: str, data: Mapping[str, Any]) -> str | None:
         case "release.started":
             return f"healthy beside production, without traffic: {data['url']}{_lasted(data)}"
         case "release.switched":
-            return f"production is switched from release {data['previous']} to {data['release']}: {data['url']}"
+            ends = f"release {data['previous']} to" if data["previous"] else "nothing to release"
+            return f"production is switched from {ends} {data['release']}: {data['url']}"
         case "release.promoted":
             return f"release {data['release']} is promoted"
         case "release.rolled_back":
