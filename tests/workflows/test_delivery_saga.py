@@ -324,6 +324,15 @@ class TestARollbackThatIsAskedFor:
         assert outside.production.live["production"] == 5
         assert "build_artifact" not in outside.names()
 
+    async def test_that_cannot_be_proven_is_undone_and_never_called_rolled_back(self, client: Client) -> None:
+        outside = self.outside()
+        outside.restored = lambda request: request.to == 6
+        error = await failure(client, outside, {"project": "shop", "kind": "rollback", "release": 6, "by": "bob"})
+        assert "does not answer with release 5" in error.message
+        assert outside.production.seen() == PRODUCTION_BEFORE
+        assert outside.releases[-1].status == "undelivered"
+        assert "release.rolled_back" not in outside.kinds()
+
     async def test_of_what_does_not_serve_is_refused(self, client: Client) -> None:
         outside = self.outside()
         error = await failure(client, outside, {"project": "shop", "kind": "rollback", "release": 4, "to": 3})

@@ -27,7 +27,6 @@ with workflow.unsafe.imports_passed_through():
 NOT_SWITCHED = ("PortTaken", "Overtaken", "ReleaseMissing", "ReleaseDied", "ReleaseSilent")
 """A switch that failed so has not touched traffic: nothing is rolled back then, and no lane is frozen."""
 
-
 MOST_PRUNED = 50
 """How many numbers back old releases are looked for: each promotion does, so none gets further away than that."""
 

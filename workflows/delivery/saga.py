@@ -114,7 +114,8 @@ class DeliverySaga(DeliveryTalk):
         d.effects.shield()
         await self._enter_undo(d)
         residues = await d.undo.undo_all()
-        status = ROLLED_BACK if d.found.switching else UNDELIVERED
+        # A rollback that failed and was undone has changed nothing: the release that it was about serves on.
+        status = ROLLED_BACK if d.found.switching and d.request.kind != ROLLBACK else UNDELIVERED
         if residues:
             status, residues = UNCLEAR, (*residues, *await self._by_hand(d))
         elif status == ROLLED_BACK:
