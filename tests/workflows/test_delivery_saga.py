@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
@@ -376,3 +378,17 @@ async def test_what_nobody_of_ours_would_say_is_no_harm(client: Client) -> None:
         outside.hold.set()
         assert (await handle.result())["status"] == "promoted"
     assert outside.kinds().count("answer.refused") >= 10
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_a_workers_clock_that_jumps_expires_nothing_and_delays_nothing(client: Client, hours: int) -> None:
+    outside = Outside(consent=Consent(approve=("release",), approval_seconds=120.0))
+    async with delivering(client, outside) as queue:
+        handle = await begin(client, queue)
+        ask = await asked(outside, "release")
+        with time_machine.travel(datetime.now(UTC) + timedelta(hours=hours), tick=True):
+            await handle.signal("approve", {"digest": ask["digest"][:12], "by": "bob"})
+            async with asyncio.timeout(30):
+                assert (await handle.result())["status"] == "promoted"
+    assert outside.event("release.approved")["by"] == "bob"
+    assert all(0 <= seconds < 60 for seconds in outside.releases[-1].record["timings"].values())
