@@ -132,14 +132,18 @@ class Bench:
             yield Path(folder)
 
 
-class Gates:
-    """Runs where model-written code runs, in a process without secrets."""
+class OnBench:
+    """Activities that run where model-written code runs, in a process without secrets."""
 
     def __init__(self, *, engine: Engine, workspaces: Workspaces, blobs: Blobs, bench: Bench) -> None:
         self._engine = engine
         self._workspaces = workspaces
         self._blobs = blobs
         self._bench = bench
+
+
+class Gates(OnBench):
+    """What a commit's own tests say of it."""
 
     @activity.defn
     async def run_gates(self, request: RunGatesInput) -> GateReport:

@@ -28,7 +28,6 @@ with workflow.unsafe.imports_passed_through():
     from domain.build.requests import decode_build_request
     from domain.errors import MendworkError
     from domain.flow.board import MERGED
-    from domain.human.asks import how
     from domain.ports.releases import PROMOTED
 
 PHASES: Mapping[str, Callable[[Build], Awaitable[str]]] = {
@@ -100,8 +99,7 @@ class BuildSaga(Conversation):
     @workflow.query(description="What waits for a person, and how to answer it.")
     def pending(self) -> list[dict[str, Any]]:
         """Small and pure."""
-        name, asks = self._build.name, self._build.desk.pending()
-        return [asdict(ask) | {"kind": ask.kind, "how": how(name, ask)} for ask in asks]
+        return self._build.desk.shown(self._build.name)
 
     async def _phases(self, build: Build) -> None:
         if workflow.info().continued_run_id:

@@ -10,14 +10,12 @@ from pathlib import Path
 from temporalio import activity
 
 from activities.delivery.packing import Packed, pack_folder, pack_tar
-from activities.gates import Bench, Ended, Job
+from activities.gates import Ended, Job, OnBench
 from activities.intake import Engine
 from domain.build.project import Project
 from domain.delivery.artifact import build_failure, output_folder, said_last
 from domain.delivery.project import Delivery
 from domain.errors import ArtifactFailed, InvalidInput, ResourceShort
-from domain.ports.blobs import Blobs
-from domain.ports.workspace import Workspaces
 
 # What builders that take their dates from outside are told, so that the same commit gives the same bytes: 1980, the
 # first year of a ZIP file.
@@ -46,14 +44,8 @@ class BuiltArtifact:
     seconds: float
 
 
-class Artifacts:
-    """Runs where model-written code runs, in a process without secrets."""
-
-    def __init__(self, *, engine: Engine, workspaces: Workspaces, blobs: Blobs, bench: Bench) -> None:
-        self._engine = engine
-        self._workspaces = workspaces
-        self._blobs = blobs
-        self._bench = bench
+class Artifacts(OnBench):
+    """From a commit to what is released."""
 
     @activity.defn
     async def build_artifact(self, request: BuildArtifactInput) -> BuiltArtifact:

@@ -14,13 +14,10 @@ from urllib.parse import urlsplit
 from temporalio import activity
 
 from activities.delivery.artifacts import delivered
-from activities.gates import Bench, Ended, Job, judge
-from activities.intake import Engine
+from activities.gates import Ended, GateReport, Job, OnBench, judge
 from domain.errors import InvalidInput
 from domain.gates.verdict import Verdict
 from domain.kpi.probe import Probe
-from domain.ports.blobs import Blobs
-from domain.ports.workspace import Workspaces
 
 TARGET_URL = "MENDWORK_TARGET_URL"
 _HOSTS = ("127.0.0.1", "localhost")
@@ -39,30 +36,11 @@ class RunIntegrationInput:
     allow_missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntegrationReport:
-    """As a gate's report: ``ran`` counts the tests that really ran (-1: cannot be counted), ``log`` is the digest of
-    the whole output, ``report`` of what matters of a red one ("" when green)."""
-
-    green: bool
-    reason: str
-    ran: int
-    log: str
-    report: str
-    seconds: float
-
-
-class Integration:
-    """Runs where model-written code runs, in a process without secrets."""
-
-    def __init__(self, *, engine: Engine, workspaces: Workspaces, blobs: Blobs, bench: Bench) -> None:
-        self._engine = engine
-        self._workspaces = workspaces
-        self._blobs = blobs
-        self._bench = bench
+class Integration(OnBench):
+    """What a release's integration tests say of it on staging."""
 
     @activity.defn
-    async def run_integration(self, request: RunIntegrationInput) -> IntegrationReport:
+    async def run_integration(self, request: RunIntegrationInput) -> GateReport:
         """The commit's integration tests on a fresh checkout, against what runs on staging.
 
         Raises InvalidInput for another address than loopback's or a project without such tests, IsolationMissing,
@@ -86,7 +64,7 @@ class Integration:
         # In a thread: a log of many megabytes would hold up the heartbeats of every activity here.
         judged, ran, shown = await asyncio.to_thread(judge, ended, test=delivery.integration, base_ran=None)
         judged = weighed(judged, ended, gone)
-        return IntegrationReport(
+        return GateReport(
             green=judged.green,
             reason=judged.reason,
             ran=ran,

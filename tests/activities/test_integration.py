@@ -18,12 +18,11 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.delivery.integration import (
     Integration,
-    IntegrationReport,
     RunIntegrationInput,
     look,
     loopback_port,
 )
-from activities.gates import Gates, RunGatesInput
+from activities.gates import GateReport, Gates, RunGatesInput
 from adapters.compliance.delivery.sandbox_ways import free_port, serving
 from adapters.compliance.sandbox import until
 from domain.delivery.project import Delivery
@@ -82,7 +81,7 @@ def checked(root: Path, *tests: str) -> Shop:
     return opened(root, Delivery(target="local", run=("true",), integration=run), files={"test_it.py": source})
 
 
-async def run(shop: Shop, port: int, *, allow_missing: tuple[str, ...] = ()) -> IntegrationReport:
+async def run(shop: Shop, port: int, *, allow_missing: tuple[str, ...] = ()) -> GateReport:
     integration = Integration(engine=shop.engine, workspaces=shop.workspaces, blobs=shop.blobs, bench=shop.bench)
     request = RunIntegrationInput(
         label=shop.label,
@@ -92,7 +91,7 @@ async def run(shop: Shop, port: int, *, allow_missing: tuple[str, ...] = ()) -> 
         allow_missing=(*shop.missing, *allow_missing),
     )
     report = await ActivityEnvironment().run(integration.run_integration, request)
-    assert isinstance(report, IntegrationReport)
+    assert isinstance(report, GateReport)
     return report
 
 

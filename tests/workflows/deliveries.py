@@ -24,10 +24,11 @@ from activities.delivery.deploys import (
     SwitchInput,
     UnitInput,
 )
-from activities.delivery.integration import IntegrationReport, RunIntegrationInput
+from activities.delivery.integration import RunIntegrationInput
 from activities.delivery.lanes import JoinLaneInput, LookInput
 from activities.delivery.looking import Proof, Snapshot
 from activities.delivery.releases import CountPastInput, FindReleaseInput, OpenReleaseInput, RecordReleaseInput
+from activities.gates import GateReport
 from activities.packets import Packed, PackInput
 from activities.records import CloseUndoInput, RecordEventsInput, RegisterUndoInput
 from activities.repository.landing import CompensateInput
@@ -60,7 +61,7 @@ MADE = {
 }
 REQUEST = {"project": "shop", "commit": "c1", "build": "build-shop-1", "by": "ada", "made": MADE}
 QUICK = WatchPolicy(seconds=3, window=1, min_asked=100)
-REPORT = IntegrationReport(green=True, reason="3 tests passed", ran=3, log="log", report="", seconds=0.1)
+REPORT = GateReport(green=True, reason="3 tests passed", ran=3, log="log", report="", seconds=0.1)
 
 
 @dataclass
@@ -89,7 +90,7 @@ class Outside:
     held: str = ""
     hold: asyncio.Event = field(default_factory=asyncio.Event)
     holding: asyncio.Event = field(default_factory=asyncio.Event)
-    integration: Callable[[RunIntegrationInput], IntegrationReport] = lambda _: REPORT
+    integration: Callable[[RunIntegrationInput], GateReport] = lambda _: REPORT
     window: Callable[[LoadOrder], Window] = lambda o: Window(number=o.number, seconds=1, candidate=GOOD, baseline=GOOD)
     touched: Touched = field(default_factory=lambda: Touched(files=2, lines=20, novel=0, paths=("shop.py",)))
     step: Callable[[RunStepInput], StepReport] = lambda _: StepReport(green=True, sentence="done")
@@ -248,7 +249,7 @@ class Outside:
         return ()
 
     @activity.defn(name="run_integration")
-    async def do_integrate(self, request: RunIntegrationInput) -> IntegrationReport:
+    async def do_integrate(self, request: RunIntegrationInput) -> GateReport:
         await self._did("run_integration", request)
         return self.integration(request)
 

@@ -69,10 +69,7 @@ class DeliverySaga(DeliveryTalk):
     @workflow.query(description="What waits for a person, and how to answer it.")
     def pending(self) -> list[dict[str, Any]]:
         """Small and pure."""
-        from domain.human.asks import how
-
-        name, asks = self._delivery.name, self._delivery.desk.pending()
-        return [asdict(ask) | {"kind": ask.kind, "how": how(name, ask)} for ask in asks]
+        return self._delivery.desk.shown(self._delivery.name)
 
     async def _deliver(self, d: Delivering) -> None:
         await steps.admit(d)

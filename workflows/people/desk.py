@@ -85,6 +85,10 @@ class Desk:
         """What waits for a person, oldest first."""
         return list(self._book.open.values())
 
+    def shown(self, saga: str) -> list[dict[str, Any]]:
+        """What waits, and the commands that answer it: for queries."""
+        return [asdict(ask) | {"kind": ask.kind, "how": how(saga, ask)} for ask in self.pending()]
+
     def _expire(self) -> None:
         """What came while no worker ran is heard in one step, answers before timers: too late stays too late."""
         now = workflow.now().timestamp() * 1000
