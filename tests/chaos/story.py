@@ -24,12 +24,19 @@ def story_of(events: Iterable[Event]) -> Story:
     """By who tells it and about which task: the facts, in order."""
     told: dict[str, list[str]] = {}
     sagas: dict[str, str] = {}
-    for event in events:
+    for event in in_order(events):
         if event.kind in BY_CHANCE:
             continue
         saga = _saga(event, sagas)
         told.setdefault(f"{saga} {event.task}".strip(), []).append(_fact(event))
     return told
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Runs as they come, each by its own count: what two handlers note at once is written in either order."""
+    told = list(events)
+    runs = list(dict.fromkeys(event.run for event in told))
+    return sorted(told, key=lambda event: (runs.index(event.run), event.sequence))
 
 
 def _saga(event: Event, sagas: dict[str, str]) -> str:

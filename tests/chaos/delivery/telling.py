@@ -24,6 +24,7 @@ from domain.ports.store import Event, Store
 from domain.ports.target import PRODUCTION
 from tests.chaos.delivery.stage import SHOP, Outside, ShopStage
 from tests.chaos.mortal_worker import deaths
+from tests.chaos.story import in_order
 
 PATIENCE_SECONDS = 240
 RPC_SECONDS = 60
@@ -165,7 +166,7 @@ BY_CHANCE = ("lane.joined", "watch.window")
 def story_of(events: Sequence[Event]) -> dict[str, list[str]]:
     """The rows of the delivery and of its watch, each told by itself."""
     told: dict[str, list[str]] = {"delivery": [], "watch": []}
-    for event in events:
+    for event in in_order(events):
         if event.kind in BY_CHANCE or event.kind.startswith(("build.", "task.", "attempt.", "call.")) or event.task:
             continue
         data = {name: event.data[name] for name in TOLD if name in event.data}
