@@ -6,7 +6,7 @@ demo: setup
 
 # All checks and all tests, in two processes, each file in one of them. ARGS goes to pytest.
 test: check
-	.venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	.venv/bin/pytest -n 2 --dist loadfile $(ARGS)
 
 # The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
 soak: setup-test
