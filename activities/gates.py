@@ -31,8 +31,12 @@ REPORT_BYTES = 12_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunGatesInput:
-    """``written`` is the digest of a JSON object from path to SHA-256 ("" for a base), ``base_ran`` the count of tests
-    that may not shrink (None for a base, -1 where the runner cannot count)."""
+    """``written`` is the digest of a JSON object from path to SHA-256 ("" for what nobody wrote as it is), ``base_ran``
+    the count of tests that may not shrink (None: nothing to compare with, -1 where the runner cannot count).
+
+    ``baseline`` is the digest of what each test did before the change ("" where that cannot be told): with it the
+    verdict is about new failures and lost tests only. ``environment`` is the key of the project's set-up, "" for none.
+    """
 
     label: str
     project: str
@@ -40,12 +44,49 @@ class RunGatesInput:
     written: str = ""
     base_ran: int | None = None
     allow_missing: tuple[str, ...] = ()
+    baseline: str = ""
+    environment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureBaseInput:
+    """Run the tests of ``commit`` twice, as nobody has changed it."""
+
+    label: str
+    project: str
+    commit: str
+    environment: str = ""
+    allow_missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseReport:
+    """What the base's own tests say. ``usable`` is whether changes can be judged on top of it: it is green, or each
+    failing test can be told by its name. ``failing`` counts tests that failed both times, ``flaky`` those that did not
+    agree. ``baseline`` is the digest of what each test did, "" where the runner does not tell; the other fields as in
+    GateReport."""
+
+    usable: bool
+    green: bool
+    reason: str
+    ran: int
+    failing: int
+    flaky: int
+    baseline: str
+    log: str
+    report: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateReport:
     """``ran`` counts the tests that really ran (-1: cannot be counted); ``log`` is the digest of the whole output,
-    ``report`` of what matters of a red one ("" when green); ``seconds`` is wall time."""
+    ``report`` of what matters of a red one ("" when green); ``seconds`` is wall time.
+
+    ``baseline`` is the digest of what each test did, for the comparison with the next change ("" where it cannot be
+    told). Beside the baseline of before: ``new`` tests fail now and did not, ``lost`` are gone or skipped now and
+    passed, ``fixed`` pass now and failed, ``known`` fail as they did or are flaky.
+    """
 
     green: bool
     reason: str
@@ -53,6 +94,11 @@ class GateReport:
     log: str
     report: str
     seconds: float
+    baseline: str = ""
+    new: int = 0
+    lost: int = 0
+    fixed: int = 0
+    known: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,8 @@ class AdmittedBuild:
     consent: Consent = field(default_factory=Consent)
     budget: Budget = field(default_factory=Budget)
     delivers: bool = False
+    sets_up: bool = False
+    untested: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,8 @@ class Intake:
             consent=project.consent,
             budget=project.budget,
             delivers=project.delivery is not None,
+            sets_up=project.setup is not None,
+            untested=project.untested,
         )
 
     @activity.defn

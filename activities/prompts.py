@@ -31,12 +31,17 @@ class RenderPlanInput:
     base: str
     spec: str
     problems: tuple[str, ...] = ()
+    strategy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderChangeInput:
     """``reason``, a sentence, says why the task is written again: red tests, a conflict, findings, a person's hint.
-    ``report`` (a digest, or "") shows it in full, ``change`` (a digest, or "") what was written last."""
+    ``report`` (a digest, or "") shows it in full, ``change`` (a digest, or "") what was written last.
+
+    ``needs`` are paths that the model asked for in the rounds before this one (at most ``rounds`` of them are left).
+    ``strategy`` names a way of working, see domain/build/strategy.py.
+    """
 
     project: str
     base: str
@@ -46,6 +51,9 @@ class RenderChangeInput:
     reason: str = ""
     report: str = ""
     change: str = ""
+    needs: tuple[str, ...] = ()
+    rounds: int = 0
+    strategy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +79,16 @@ class RenderAgainInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedPrompt:
-    """``prompt`` is the blob's digest, ``size`` its bytes; ``diff`` the digest of the reviewed diff, "" elsewhere."""
+    """``prompt`` is the blob's digest, ``size`` its bytes; ``diff`` the digest of the reviewed diff, "" elsewhere.
+    ``manifest`` is the digest of what was shown of the repository and why ("" where nothing was chosen), ``tokens`` an
+    estimate of that, ``shown`` how many files were shown in full."""
 
     prompt: str
     size: int
     diff: str = ""
+    manifest: str = ""
+    tokens: int = 0
+    shown: int = 0
 
 
 class Prompts:

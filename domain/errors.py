@@ -149,6 +149,10 @@ class OlderRelease(Permanent):
     """Production has a newer release than this one, and this is no rollback."""
 
 
+class SetupFailed(Permanent):
+    """The project's set-up command failed, or left nothing in its folder; the sentence says what it printed."""
+
+
 class ArtifactFailed(Permanent):
     """The project's build command failed, or left nothing to release."""
 
@@ -171,6 +175,14 @@ class AttemptsExhausted(NeedsHuman):
 
 class ModelsExhausted(NeedsHuman):
     """Every model of the role's chain failed."""
+
+
+class UnknownPackages(NeedsHuman):
+    """A change wants packages installed that no manifest of before and no list knows; the sentence names them."""
+
+
+class NeedsExhausted(NeedsHuman):
+    """A model asked for more of the repository until its rounds were used up."""
 
 
 class BudgetExhausted(NeedsHuman):

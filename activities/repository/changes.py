@@ -35,13 +35,14 @@ class ApplyChangeInput:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedChange:
     """``written`` is the digest of a JSON object from path to SHA-256, ``diff`` of the unified diff; ``touched`` are
-    the paths."""
+    the paths. A change that asks for more of the repository has ``needs`` (paths) and nothing else."""
 
     commit: str
     written: str
     diff: str
     files: int
     touched: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

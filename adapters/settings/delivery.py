@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from adapters.settings.section import BadKey, Section, argv, names, unknown
+from adapters.settings.section import BadKey, Section, argv, inside, names, unknown
 from domain.delivery.project import Delivery, Step
 from domain.kpi.policy import WatchPolicy
 from domain.kpi.probe import Probe
@@ -54,13 +53,6 @@ def _weights(value: Any) -> Any:
         if key not in WEIGHTS:
             raise BadKey(key, unknown(key, WEIGHTS))
     return value
-
-
-def _inside(folder: str) -> str:
-    path = PurePosixPath(folder)
-    if path.is_absolute() or ".." in path.parts or "\0" in folder:
-        raise ValueError("has to be a folder inside the checkout")
-    return folder
 
 
 Argv = Annotated[tuple[str, ...], BeforeValidator(argv)]
@@ -166,7 +158,7 @@ class DeliverySettings(Section):
     target: Annotated[str, AfterValidator(_known_target)]
     run: Annotated[Argv, Field(min_length=1)]
     build: Argv = ()
-    output: Annotated[str, AfterValidator(_inside)] = ""
+    output: Annotated[str, AfterValidator(inside)] = ""
     integration: Argv = ()
     port: Port = 0
     staging_port: Port = 0

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from adapters.settings.delivery import DeliverySettings
-from adapters.settings.section import BadKey, Section, argv, names, unknown
-from domain.build.names import check_project_name
-from domain.build.project import Consent, Limits, Project
+from adapters.settings.project import ProjectSettings
+from adapters.settings.section import Section, names
+from domain.build.project import Project
 from domain.errors import InvalidInput, UnknownName
-from domain.money.budget import Budget
 from domain.money.usage import Price
-
-
-def _limit(value: Any) -> Any:
-    return None if value == "none" else value
-
-
-def _known_limits(value: Any) -> Any:
-    known = [each.name for each in fields(Limits)]
-    for key in value if isinstance(value, Mapping) else ():
-        if key not in known:
-            raise BadKey(key, unknown(key, known))
-    return value
-
-
-def _positive_limits(limits: Limits) -> Limits:
-    for each in fields(Limits):
-        value = getattr(limits, each.name)
-        if not 0 < value < math.inf:
-            raise BadKey(each.name, f"{each.name} must be a number above 0")
-    return limits
 
 
 class TemporalSettings(Section):
@@ -93,53 +69,11 @@ class Roles(Section):
     validation: Annotated[tuple[str, ...], BeforeValidator(names)] = ()
 
 
-class BudgetSettings(Section):
-    """Hard limits in USD, as ``domain.money.budget.Budget`` has them; "none" is no limit."""
+class SandboxSettings(Section):
+    """``engine`` is what model-written code runs in: "bubblewrap", or "mount", which isolates far less and is never
+    chosen by itself."""
 
-    task: Annotated[float | None, BeforeValidator(_limit)] = Field(default=2.0, ge=0, allow_inf_nan=False)
-    build: Annotated[float | None, BeforeValidator(_limit)] = Field(default=10.0, ge=0, allow_inf_nan=False)
-    project: Annotated[float | None, BeforeValidator(_limit)] = Field(default=None, ge=0, allow_inf_nan=False)
-    user: Annotated[float | None, BeforeValidator(_limit)] = Field(default=None, ge=0, allow_inf_nan=False)
-    day: Annotated[float | None, BeforeValidator(_limit)] = Field(default=50.0, ge=0, allow_inf_nan=False)
-    calls: int = Field(default=40, ge=1)
-
-    def budget(self) -> Budget:
-        """In micro-dollars, rounded down: a limit is never more than what was written."""
-        names = ("task", "build", "project", "user", "day")
-        micros = {name: None if (usd := getattr(self, name)) is None else int(usd * 1_000_000) for name in names}
-        return Budget(calls=self.calls, **micros)
-
-
-class ProjectSettings(Section):
-    """One project of the allowlist. ``repository`` is relative to the file that names it.
-
-    ``approve`` to ``approval_seconds`` are ``domain.build.project.Consent``.
-    """
-
-    repository: Path
-    branch: str = "main"
-    test: Annotated[tuple[str, ...], BeforeValidator(argv), Field(min_length=1)]
-    toolchain: tuple[Path, ...] = ()
-    limits: Annotated[Limits, BeforeValidator(_known_limits), AfterValidator(_positive_limits)] = Field(
-        default_factory=Limits
-    )
-    budget: BudgetSettings = Field(default_factory=BudgetSettings)
-    approve: Annotated[tuple[Literal["plan", "change", "release"], ...], BeforeValidator(names)] = ("change",)
-    review: bool = True
-    land: Literal["branch", "target"] = "branch"
-    question_seconds: float = Field(default=86_400.0, gt=0, allow_inf_nan=False)
-    approval_seconds: float = Field(default=259_200.0, gt=0, allow_inf_nan=False)
-    delivery: DeliverySettings | None = None
-
-    def consent(self) -> Consent:
-        """As the domain knows it."""
-        return Consent(
-            approve=self.approve,
-            review=self.review,
-            land=self.land,
-            question_seconds=self.question_seconds,
-            approval_seconds=self.approval_seconds,
-        )
+    engine: Literal["bubblewrap", "mount"] = "bubblewrap"
 
 
 class Settings(Section):
@@ -152,6 +86,7 @@ class Settings(Section):
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     roles: Roles = Field(default_factory=Roles)
     projects: dict[str, ProjectSettings] = Field(default_factory=dict)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
 
     @model_validator(mode="after")
     def _names_hold(self) -> Self:
@@ -187,20 +122,7 @@ class Settings(Section):
 
     def allowlist(self) -> dict[str, Project]:
         """The projects as the domain knows them. Raises InvalidName."""
-        return {
-            name: Project(
-                name=check_project_name(name),
-                repository=str((self.root / p.repository).resolve()),
-                branch=p.branch,
-                test=p.test,
-                toolchain=tuple(str((self.root / t).resolve()) for t in p.toolchain),
-                limits=p.limits,
-                consent=p.consent(),
-                budget=p.budget.budget(),
-                delivery=p.delivery.delivery() if p.delivery else None,
-            )
-            for name, p in self.projects.items()
-        }
+        return {name: settings.project(name, self.root) for name, settings in self.projects.items()}
 
     @property
     def deploy_secrets(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -39,6 +40,14 @@ def argv(value: Any) -> Any:
 def names(value: Any) -> Any:
     """A list that is given as one text with commas."""
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+def inside(folder: str) -> str:
+    """A folder of the checkout. Raises ValueError for one that leads outside."""
+    path = PurePosixPath(folder)
+    if path.is_absolute() or ".." in path.parts or "\0" in folder:
+        raise ValueError("has to be a folder inside the checkout")
+    return folder
 
 
 def unknown_key(section: type[BaseModel], key: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from domain.delivery.project import Delivery
+from domain.environment.project import Setup
+from domain.keeping.retention import Retention
 from domain.money.budget import Budget
 
 
@@ -15,6 +17,8 @@ class Limits:
     ``parallel`` tasks run at once in a build, ``project_parallel`` in all builds of the project. A task is
     ``sent_back`` so often for a conflict, for tests that are red after its merge, or for findings, before a person is
     asked. Past ``history_events`` a build goes on in a new run. ``artifact_bytes`` is the most that a release may be.
+    ``context_tokens`` is what a coding prompt may show of a repository, ``needs_rounds`` how often a model may ask for
+    more of it. ``setup_seconds`` and ``environment_bytes`` are for setting up dependencies.
     """
 
     attempts: int = 3
@@ -34,6 +38,10 @@ class Limits:
     sent_back: int = 2
     history_events: int = 4_000
     artifact_bytes: int = 200_000_000
+    context_tokens: int = 60_000
+    needs_rounds: int = 3
+    setup_seconds: float = 1_200.0
+    environment_bytes: int = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +64,10 @@ class Project:
     """``repository`` is an absolute path; ``test`` the test command as argv.
 
     ``toolchain`` are absolute folders that the sandbox binds read-only beside the system's; empty means the prefix of
-    the interpreter that the test command resolves to. ``delivery`` is None where results are only landed.
+    the interpreter that the test command resolves to. ``delivery`` is None where results are only landed, ``setup``
+    where a checkout can be tested as it is. ``untested`` says what counts where there are no tests: "" (then there have
+    to be some), "syntax" (what was written parses) or "review" (a review without high findings too); ``test`` may be
+    empty then.
     """
 
     name: str
@@ -68,3 +79,6 @@ class Project:
     consent: Consent = field(default_factory=Consent)
     budget: Budget = field(default_factory=Budget)
     delivery: Delivery | None = None
+    setup: Setup | None = None
+    untested: str = ""
+    retention: Retention = field(default_factory=Retention)

@@ -25,9 +25,14 @@ class BuildRequest:
     ``allow_missing`` names isolations that the sandbox may do without on this machine ("memory", "pids"). ``approved``
     are approvals given beforehand ("plan", "change", "release"); ``unattended``: nobody answers, what would be asked is
     skipped. ``user`` is who pays. ``deliver``: what is landed is delivered too, where there is a target.
+
+    ``resume`` is the token of a snapshot to start from, ``fork`` that this is wanted though the build it is of still
+    runs; ``spec`` is left empty then. ``models`` replace the project's: "name" for every role, "role=name" for one.
+    ``strategy`` names a way of working (domain/build/strategy.py). ``dry_run`` ends with the plan and what it would
+    cost. ``until`` ends the build after that phase.
     """
 
-    spec: str
+    spec: str = ""
     project: str = ""
     title: str = ""
     allow_missing: tuple[str, ...] = ()
@@ -35,6 +40,12 @@ class BuildRequest:
     unattended: bool = False
     user: str = ""
     deliver: bool = True
+    resume: str = ""
+    fork: bool = False
+    models: tuple[str, ...] = ()
+    strategy: str = ""
+    dry_run: bool = False
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +55,10 @@ class TaskRequest:
 
     Attempts are numbered from ``first`` on. ``reason``, ``report`` and ``change`` are what the first one is told of the
     task's earlier work. ``places`` is how many of the project's tasks may run at once (0: no limit).
+
+    ``baseline`` is the digest of what each test does on ``base``. ``sets_up``: the project's dependencies are set up
+    before the tests; ``packages`` are names that a person has allowed. ``at`` (seconds since 1970) is where the times
+    of its commits start from, so that the same task makes the same commits again; 0 is the saga's own start.
     """
 
     build: str
@@ -68,6 +83,13 @@ class TaskRequest:
     places: int = 0
     budget: Budget = field(default_factory=Budget)
     paused: bool = False
+    baseline: str = ""
+    sets_up: bool = False
+    packages: tuple[str, ...] = ()
+    at: int = 0
+    needs_rounds: int = 3
+    setup_seconds: float = 0.0
+    strategy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +99,7 @@ class TaskOutcome:
 
     ``attempt`` is the last one's number. ``diff``, ``report`` and ``change`` are digests of the last attempt.
     ``action`` is the escalation matrix's word on green work ("autonomous", "draft", "person" or "ask"), and ``why``.
+    ``baseline`` is what each test did on it (a digest), ``packages`` the names that nobody has allowed to be installed.
     """
 
     task: str
@@ -93,12 +116,14 @@ class TaskOutcome:
     report: str = ""
     action: str = AUTONOMOUS
     why: str = ""
+    baseline: str = ""
+    packages: tuple[str, ...] = ()
 
 
 def decode_build_request(value: Any) -> BuildRequest:
     """Raises InvalidInput or TooLarge with one sentence."""
     request = decode(BuildRequest, value)
-    if not request.spec.strip():
+    if not request.spec.strip() and not request.resume:
         raise InvalidInput("the spec is empty")
     if len(request.spec.encode()) > MAX_SPEC_BYTES:
         raise TooLarge(f"the spec has {len(request.spec.encode())} bytes, at most {MAX_SPEC_BYTES} are allowed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from temporalio.testing import ActivityEnvironment
@@ -97,7 +98,7 @@ class Desk:
         assert isinstance(rendered, RenderedPrompt)
         return rendered
 
-    async def change(self, **fields: str) -> str:
+    async def change(self, **fields: Any) -> str:
         plan = await self.blobs.put(canonical({"summary": "s", "tasks": [TASK]}))
         spec = await self.blobs.put(b"Multiply, please.")
         request = RenderChangeInput(project="calc", base="c0", spec=spec, plan=plan, task="mul", **fields)
