@@ -1,0 +1,1 @@
+"""Reading source code: what files define, use and import, and where words occur."""

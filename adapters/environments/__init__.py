@@ -1,0 +1,1 @@
+"""Set-up dependencies on disk, by key."""
