@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from temporalio import activity
 
 from activities.documents import read_json
-from activities.intake import Engine
+from activities.sandboxed.baselines import (
+    NO_COMMAND,
+    NO_TESTS,
+    judge_beside,
+    keep_baseline,
+    read_baseline,
+    read_ended,
+)
+from activities.sandboxed.bench import Bench as Bench
+from activities.sandboxed.bench import Ended as Ended
+from activities.sandboxed.bench import Job as Job
+from activities.sandboxed.bench import OnBench as OnBench
+from activities.sandboxed.judging import REPORT_BYTES
+from activities.sandboxed.judging import judge as judge
+from activities.sandboxed.judging import read_back as read_back
 from domain.build.project import Project
-from domain.errors import DigestMismatch
-from domain.gates.report import runner_of
+from domain.gates.comparing import Baseline
+from domain.gates.judging import judge_base, needs_another
+from domain.gates.reading import Run
 from domain.gates.syntax import syntax_argv, syntax_reason
+from domain.gates.telling import telling
 from domain.gates.trimming import trim
-from domain.gates.verdict import Verdict, read_report, verdict
-from domain.ports.blobs import Blobs
-from domain.ports.sandbox import Collect, Outlet, Sandbox, SandboxResult, SandboxRun
-from domain.ports.workspace import Workspaces
-
-REPORT_BYTES = 12_000
-"""What a model is shown of a red run: enough for several failures, small beside the files."""
+from domain.gates.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,93 +107,6 @@ class GateReport:
     known: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A sandbox run, what it printed, and the tar that was taken out of it."""
-
-    result: SandboxResult
-    output: bytes
-    collected: Path | None = None
-
-    @property
-    def text(self) -> str:
-        """Undecodable bytes are replaced."""
-        return self.output.decode(errors="replace")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One command on a checkout. ``reach`` is the one port of this machine's loopback that it may reach (0: none),
-    ``collect`` the folder that is taken out of it ("": none)."""
-
-    label: str
-    argv: tuple[str, ...]
-    folder: Path
-    allow_missing: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    reach: int = 0
-    collect: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """Where runs happen: ``folder`` holds their output, ``toolchain`` tells what a project's test command needs."""
-
-    sandbox: Sandbox
-    folder: Path
-    toolchain: Callable[[Project], tuple[Path, ...]]
-
-    @asynccontextmanager
-    async def ran(self, project: Project, job: Job) -> AsyncIterator[Ended]:
-        """Run to the end, within the project's limits; what was collected is there as long as the context is open."""
-        limits = project.limits
-        with self._outputs(job.label) as outputs:
-            log, tar = outputs / "log", outputs / "tar"
-            result = await self.sandbox.run(
-                SandboxRun(
-                    label=f"{self.folder}:{job.label}",  # builds of two installations share names
-                    argv=job.argv,
-                    folder=job.folder,
-                    log=log,
-                    # Other commands of the project are looked up as its tests are.
-                    toolchain=self.toolchain(replace(project, test=job.argv)),
-                    environment=job.environment,
-                    seconds=limits.test_seconds,
-                    memory_bytes=limits.test_memory_bytes,
-                    processes=limits.test_processes,
-                    log_bytes=limits.test_log_bytes,
-                    scratch_bytes=limits.test_scratch_bytes,
-                    allow_missing=waived(project, job.allow_missing),
-                    outlet=Outlet(port=job.reach, socket=outputs / "outlet") if job.reach else None,
-                    collect=Collect(folder=job.collect, into=tar, most_bytes=limits.artifact_bytes)
-                    if job.collect
-                    else None,
-                )
-            )
-            output = await asyncio.to_thread(log.read_bytes)
-            yield Ended(result=result, output=output, collected=tar if result.collected else None)
-
-    @contextmanager
-    def _outputs(self, label: str) -> Iterator[Path]:
-        """A private folder. What a killed try of the same label left is removed first: nobody else would."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        prefix = f"log-{hashlib.sha256(label.encode()).hexdigest()[:12]}-"
-        for leftover in self.folder.glob(f"{prefix}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=prefix, dir=self.folder) as folder:
-            yield Path(folder)
-
-
-class OnBench:
-    """Activities that run where model-written code runs, in a process without secrets."""
-
-    def __init__(self, *, engine: Engine, workspaces: Workspaces, blobs: Blobs, bench: Bench) -> None:
-        self._engine = engine
-        self._workspaces = workspaces
-        self._blobs = blobs
-        self._bench = bench
-
-
 class Gates(OnBench):
     """What a commit's own tests say of it."""
 
@@ -204,6 +123,52 @@ class Gates(OnBench):
             syntax = await self._syntax(request, project, folder, tuple(sorted(written)))
             return syntax or await self._tests(request, project, folder)
 
+    @activity.defn
+    async def measure_base(self, request: MeasureBaseInput) -> BaseReport:
+        """The base's own tests, run twice, so that what does not agree is known as flaky; once where that settles it.
+
+        Raises IsolationMissing, ResourceShort, InvalidInput, SetupFailed.
+        """
+        project = self._engine.project(request.project)
+        untested = bool(project.untested)
+        if not project.test:
+            return await self._without_tests(untested)
+        runs: list[Run] = []
+        outputs: list[Ended] = []
+        async with self._workspaces.checkout(project.name, request.commit, label=request.label) as folder:
+            while len(runs) < 2 and all(needs_another(run, untested=untested) for run in runs):
+                outputs.append(await self._told(request, project, folder))
+                runs.append(await asyncio.to_thread(read_ended, outputs[-1], project))
+        base = judge_base(runs, untested=untested)
+        red = next((ended for ended in outputs if ended.result.exit_code or ended.result.ended != "exited"), None)
+        shown = await asyncio.to_thread(trim, red.text, runs[0].report.runner, limit=REPORT_BYTES) if red else ""
+        return BaseReport(
+            usable=base.usable,
+            green=base.green,
+            reason=base.reason,
+            ran=base.ran,
+            failing=base.failing,
+            flaky=len(base.baseline.flaky) if base.baseline else 0,
+            baseline=await keep_baseline(self._blobs, base.baseline),
+            log=await self._blobs.put((red or outputs[-1]).output),
+            report=await self._blobs.put(shown.encode(errors="replace")) if shown else "",
+            seconds=round(sum(ended.result.seconds for ended in outputs), 3),
+        )
+
+    async def _without_tests(self, untested: bool) -> BaseReport:
+        return BaseReport(
+            usable=untested,
+            green=untested,
+            reason=NO_TESTS if untested else NO_COMMAND,
+            ran=0,
+            failing=0,
+            flaky=0,
+            baseline=await keep_baseline(self._blobs, Baseline(runner="other") if untested else None),
+            log=await self._blobs.put(b""),
+            report="",
+            seconds=0.0,
+        )
+
     async def _syntax(
         self, request: RunGatesInput, project: Project, folder: Path, paths: tuple[str, ...]
     ) -> GateReport | None:
@@ -218,13 +183,59 @@ class Gates(OnBench):
         return await self._report(ended, Verdict(green=False, reason=f"syntax: {first}"[:300]), ran=0, shown=reason)
 
     async def _tests(self, request: RunGatesInput, project: Project, folder: Path) -> GateReport:
+        if not project.test:
+            return await self._untried(request, bool(project.untested))
+        if request.baseline:
+            return await self._beside(request, project, folder)
         ended = await self._run(request, project, folder, project.test)
         # In a thread: a log of many megabytes would hold up the heartbeats of every activity here.
         judged, ran, shown = await asyncio.to_thread(judge, ended, test=project.test, base_ran=request.base_ran)
         return await self._report(ended, judged, ran=ran, shown=shown)
 
-    async def _run(self, request: RunGatesInput, project: Project, folder: Path, argv: tuple[str, ...]) -> Ended:
-        job = Job(label=request.label, argv=argv, folder=folder, allow_missing=request.allow_missing)
+    async def _beside(self, request: RunGatesInput, project: Project, folder: Path) -> GateReport:
+        before = await read_baseline(self._blobs, request.baseline)
+        ended = await self._told(request, project, folder)
+        beside = await asyncio.to_thread(judge_beside, ended, project, before, limit=REPORT_BYTES)
+        ran = -1 if beside.run.report.ran is None else beside.run.report.ran
+        report = await self._report(ended, beside.judged.verdict, ran=ran, shown=beside.shown)
+        found = beside.judged.compared
+        return replace(
+            report,
+            baseline=await keep_baseline(self._blobs, beside.next),
+            new=len(found.new),
+            lost=len(found.lost),
+            fixed=len(found.fixed),
+            known=len(found.known),
+        )
+
+    async def _untried(self, request: RunGatesInput, untested: bool) -> GateReport:
+        reason = NO_TESTS if untested else NO_COMMAND
+        log = await self._blobs.put(b"")
+        kept = request.baseline if untested else ""
+        return GateReport(green=untested, reason=reason, ran=0, log=log, report="", seconds=0.0, baseline=kept)
+
+    async def _told(self, request: RunGatesInput | MeasureBaseInput, project: Project, folder: Path) -> Ended:
+        """The tests' run, asked to say what each of them did."""
+        argv, environment = telling(project.test)
+        return await self._run(request, project, folder, argv, environment=environment)
+
+    async def _run(
+        self,
+        request: RunGatesInput | MeasureBaseInput,
+        project: Project,
+        folder: Path,
+        argv: tuple[str, ...],
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> Ended:
+        job = Job(
+            label=request.label,
+            argv=argv,
+            folder=folder,
+            allow_missing=request.allow_missing,
+            environment=environment or {},
+            dependencies=request.environment,
+        )
         async with self._bench.ran(project, job) as ended:
             return ended
 
@@ -237,32 +248,3 @@ class Gates(OnBench):
             report=await self._blobs.put(shown.encode(errors="replace")) if shown else "",
             seconds=round(ended.result.seconds, 3),
         )
-
-
-def waived(project: Project, allow_missing: Iterable[str]) -> frozenset[str]:
-    """The isolations that a run may do without: for a project with a target never the closed network."""
-    return frozenset(allow_missing) - ({"network"} if project.delivery else set())
-
-
-def judge(ended: Ended, *, test: tuple[str, ...], base_ran: int | None) -> tuple[Verdict, int, str]:
-    """The verdict, how many tests ran (-1: cannot be counted) and what of the output matters when it is red."""
-    runner, code, text = runner_of(test), ended.result.exit_code, ended.text
-    report = read_report(runner, text, code)
-    judged = verdict(report, base_ran=base_ran, ended=ended.result.ended, exit_code=code)
-    shown = "" if judged.green else trim(text, runner, limit=REPORT_BYTES)
-    return judged, -1 if report.ran is None else report.ran, shown
-
-
-def read_back(folder: Path, written: Mapping[str, str]) -> None:
-    """Compare what the checkout holds with what the writer said. Raises DigestMismatch with the first that differs.
-
-    "Done" is computed here, in another process than the one that wrote: a deleted file has to be gone.
-    """
-    for path, digest in sorted(written.items()):
-        file = folder / path
-        present = file.is_file() and not file.is_symlink()
-        found = hashlib.sha256(file.read_bytes()).hexdigest() if present else ""
-        if found != digest:
-            raise DigestMismatch(
-                f"{path} reads back as {found[:12] or 'nothing'}, written was {digest[:12] or 'nothing'}"
-            )

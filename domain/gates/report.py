@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-Runner = Literal["pytest", "unittest", "node", "other"]
-_BEFORE_PROGRAM = {"run", "exec", "--", "-c", "&&", ";", "time", "env", "coverage"}
+from domain.gates.telling import is_go
+
+Runner = Literal["pytest", "unittest", "node", "tap", "go", "mocha", "other"]
+_BEFORE_PROGRAM = {"run", "exec", "--", "-c", "&&", ";", "time", "env", "coverage", "npx"}
+_PROGRAMS: Mapping[str, Runner] = {
+    **dict.fromkeys(("pytest", "py.test", "pytest-3"), "pytest"),
+    **dict.fromkeys(("mocha", "_mocha"), "mocha"),
+    **dict.fromkeys(("tape", "tap"), "tap"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +34,17 @@ class TestReport:
 
 
 def runner_of(argv: Sequence[str]) -> Runner:
-    """The runner that a test command starts, also behind ``python -m``, ``uv run`` and ``sh -c``."""
+    """The runner that a test command starts, also behind ``python -m``, ``uv run``, ``npx`` and ``sh -c``."""
+    if is_go(argv):
+        return "go"
     words = [word for argument in argv for word in argument.split()]
     names = [PurePosixPath(word).name for word in words]
     for before, word, name in zip(["--", *words], words, names, strict=False):
         for module in ("pytest", "unittest"):
             if word == f"-m{module}" or (before == "-m" and word == module):
                 return "pytest" if module == "pytest" else "unittest"
-        if name in {"pytest", "py.test", "pytest-3"} and (before in _BEFORE_PROGRAM or "=" in before):
-            return "pytest"
+        if name in _PROGRAMS and (before in _BEFORE_PROGRAM or "=" in before):
+            return _PROGRAMS[name]
         if word == "--test" and {"node", "nodejs"} & set(names):
             return "node"
     return "other"

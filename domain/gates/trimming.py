@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from domain.gates.node_output import node_blocks
 from domain.gates.plain import plain
-from domain.gates.pytest_output import pytest_blocks
 from domain.gates.report import Runner
-from domain.gates.unittest_output import unittest_blocks
+from domain.gates.runners.go_output import go_blocks
+from domain.gates.runners.mocha_output import mocha_blocks
+from domain.gates.runners.node_output import node_blocks
+from domain.gates.runners.pytest_output import pytest_blocks
+from domain.gates.runners.tap_output import tap_blocks
+from domain.gates.runners.unittest_output import unittest_blocks
 
 _BLOCKS: Mapping[str, Callable[[Sequence[str]], list[str]]] = {
     "pytest": pytest_blocks,
     "unittest": unittest_blocks,
     "node": node_blocks,
+    "tap": tap_blocks,
+    "go": go_blocks,
+    "mocha": mocha_blocks,
 }
 _CUT = "\n[...]\n"
 _LEAST = 400
@@ -21,23 +27,47 @@ _LINE = 1_000
 _TRACEBACK = "Traceback (most recent call last):"
 
 
-def trim(log_text: str, runner: Runner, *, limit: int) -> str:
+def trim(log_text: str, runner: Runner, *, limit: int, first: Sequence[str] = ()) -> str:
     """At most ``limit`` bytes of UTF-8: each failing test's block, syntax errors and ends of tracebacks, the summary.
 
-    An output in which no such block is found gives its head, its last traceback and its tail. Says how much is left
-    out.
+    Of tests named in ``first`` the blocks come before all others. An output in which no such block is found gives its
+    head, its last traceback and its tail. Says how much is left out.
     """
     text = plain(log_text).strip("\n")
     size = _size(text)
     if size <= limit:
         return text
     lines = [_short(line) for line in text.split("\n")]
-    blocks = _BLOCKS[runner](lines) if runner in _BLOCKS else []
+    blocks = _ordered(_BLOCKS[runner](lines) if runner in _BLOCKS else [], first)
     note = f"\n[{size} of {size} bytes of output left out]"
     room = limit - len(note)
     kept = _fit(blocks or _around(lines), room) if room > 0 else ""
     left_out = max(size - _size(kept), 0)
     return _head(f"{kept}\n[{left_out} of {size} bytes of output left out]", limit)
+
+
+def _ordered(blocks: list[str], first: Sequence[str]) -> list[str]:
+    """The last block is the summary and stays where it is."""
+    titles = tuple(title for name in first for title in _titles(name))
+    if not titles:
+        return blocks
+
+    def later(block: str) -> bool:
+        heading = "\n".join(block.split("\n", 8)[:8])
+        return not any(title in heading for title in titles)
+
+    return [*sorted(blocks[:-1], key=later), *blocks[-1:]]
+
+
+def _titles(name: str) -> tuple[str, ...]:
+    """How the heading of a test's block may call it."""
+    within = name.partition("::")[2]
+    if within:
+        return (f"_ {within.replace('::', '.')} _", f" of {within.replace('::', '.')} _")
+    if " > " in name:
+        return (name.rpartition(" > ")[2],)
+    package, _, test = name.rpartition(".")
+    return (name, f": {test} (") if "/" in package or package else (name,)
 
 
 def _around(lines: Sequence[str]) -> list[str]:

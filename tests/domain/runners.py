@@ -8,6 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from domain.gates.reading import Run, read_run
+from domain.gates.telling import telling
+
 PYTEST = """
 import pytest
 def test_good(): assert True
@@ -122,6 +125,87 @@ test at a.test.js:5:31
 ✖ inner bad (0.345859ms)
   Error: boom
 """
+# What mocha 11, tape 5 and Go 1.26 print; they are not among the tools that the suite may count on.
+MOCHA = """
+
+  ✔ top level
+  Calc
+  a line that the test prints
+    ✔ adds
+    1) fails
+    - pending
+    ✔ slow (90ms)
+    deep
+      2) "before each" hook for "a"
+
+  Other
+    ✔ adds
+    ✔ adds
+
+
+  5 passing (95ms)
+  1 pending
+  2 failing
+
+  1) Calc
+       fails:
+
+      AssertionError [ERR_ASSERTION]: 1 == 2
+
+  2) Calc
+       deep
+         "before each" hook for "a":
+     Error: hook
+"""
+TAPE = """TAP version 13
+# timing test
+ok 1 should be strictly equal
+not ok 2 should be strictly equal
+  ---
+    operator: equal
+    expected: 2
+    actual:   1
+    stack: |-
+      Error: should be strictly equal
+ok 3 - a line of the failure, no result
+  ...
+ok 3 fine # not a directive
+# SKIP second
+# third
+ok 4 nah # SKIP
+ok 5 should be truthy
+not ok 6 should be truthy # TODO
+
+1..6
+# tests 6
+# pass  5
+# fail  1
+"""
+GO = """# example.com/m/broke
+broke/a_test.go:2:9: expected ')', found '{'
+FAIL\texample.com/m/broke [setup failed]
+=== RUN   TestA
+no newline--- PASS: TestA (0.00s)
+=== RUN   TestB
+=== RUN   TestB/sub_1
+    a_test.go:4: here it is wrong
+=== RUN   TestB/ok
+--- FAIL: TestB (0.00s)
+    --- FAIL: TestB/sub_1 (0.00s)
+    --- PASS: TestB/ok (0.00s)
+=== RUN   TestSkip
+    a_test.go:5: why
+--- SKIP: TestSkip (0.00s)
+FAIL
+FAIL\texample.com/m\t0.002s
+=== RUN   TestOk
+--- PASS: TestOk (0.00s)
+=== RUN   TestDies
+panic: x
+FAIL\texample.com/m/pan\t0.008s
+?   \texample.com/m/sub\t[no test files]
+FAIL
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,3 +230,20 @@ def run_pytest(folder: Path, *options: str) -> Output:
 
 def run_unittest(folder: Path, *options: str) -> Output:
     return run(folder, sys.executable, "-m", "unittest", *options)
+
+
+def told(folder: Path, *argv: str) -> Run:
+    """Run a test command as the gates do when tests are compared one by one."""
+    words, environment = telling(argv)
+    named = [f"{name}={value}" for name, value in environment.items()]
+    output = run(folder, "env", *named, *words)
+    return read_run(argv, output.text, ended="exited", exit_code=output.exit_code)
+
+
+def told_by_pytest(folder: Path, *options: str) -> Run:
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    return told(folder, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options)
+
+
+def told_by_unittest(folder: Path, *options: str) -> Run:
+    return told(folder, sys.executable, "-m", "unittest", *options)
