@@ -30,7 +30,8 @@ async def read_plan(blobs: Blobs, digest: str) -> Plan:
 async def read_change(blobs: Blobs, digest: str) -> Change:
     """A change that a model answered and ``AnswerSchemas`` decoded."""
     raw = await read_json(blobs, digest)
-    return Change(summary=raw["summary"], operations=tuple(_operation(op) for op in raw["operations"]))
+    operations = tuple(_operation(op) for op in raw["operations"])
+    return Change(summary=raw["summary"], operations=operations, needs=tuple(raw.get("needs", ())))
 
 
 def _task(raw: Mapping[str, Any]) -> PlannedTask:

@@ -7,19 +7,26 @@ from dataclasses import dataclass, replace
 
 from temporalio import activity
 
-from activities.documents import read_plan
+from activities.documents import canonical, read_plan
 from activities.intake import Engine
 from activities.repository.reading import Pages, open_pages
+from activities.repository.selecting import Selection, Selector, Wish, named_once
 from domain.build.context import listing, named_paths, wanted_paths
 from domain.build.prompt import Prompt
 from domain.build.redaction import redact
+from domain.build.strategy import strategy
+from domain.context.packing import Measure
+from domain.context.tokens import tokens
 from domain.errors import TooLarge
 from domain.ports.blobs import Blobs
+from domain.ports.code import CodeIndex
 from domain.ports.language_model import Message
 from domain.ports.prompts import PromptTemplates
 from domain.ports.workspace import Sources
 from domain.review.diff import diff_parts, fit_change, fit_diff
 
+_PLANNING_PART = 3  # a planner chooses by outlines: it gets a third of what a coder gets
+_PLANNING_OUTLINES = 60
 SENT_BACK = "Your answer could not be used. Answer again in full, as JSON of the same schema. What is wrong with it:"
 
 
@@ -92,29 +99,48 @@ class RenderedPrompt:
 
 
 class Prompts:
-    """Reads mirrors and blobs, writes blobs."""
+    """Reads mirrors and blobs, writes blobs. Without an index of the ``code`` only what is named is shown."""
 
-    def __init__(self, *, engine: Engine, sources: Sources, templates: PromptTemplates, blobs: Blobs) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        sources: Sources,
+        templates: PromptTemplates,
+        blobs: Blobs,
+        code: CodeIndex | None = None,
+    ) -> None:
         self._engine = engine
         self._sources = sources
         self._templates = templates
         self._blobs = blobs
+        self._selector = Selector(sources=sources, index=code)
 
     @activity.defn
     async def render_plan_prompt(self, request: RenderPlanInput) -> RenderedPrompt:
-        """The spec and the tree, for the reasoning model. Raises TooLarge."""
+        """The spec, the tree and outlines of what it is about, for the planner. Raises TooLarge, UnknownName."""
         pages = await open_pages(self._sources, request.project, request.base)
+        spec, readme = await self._text(request.spec), await pages.readme()
+        budget = self._budget(request.project, self._room(request.project, spec, readme)) // _PLANNING_PART
+        measure = Measure(budget=budget, full=0, outlines=_PLANNING_OUTLINES, floor=0.05)
+        chosen = await self._select(pages, measure, {}, spec)
         values = {
-            "spec": await self._text(request.spec),
+            "spec": spec,
             "tree": listing(pages.tree),
+            "outlines": chosen.outlines,
             "problems": request.problems,
-            "readme": await pages.readme(),
+            "readme": readme,
+            "strategy": strategy(request.strategy).planning,
         }
-        return await self._render("plan", values, pages)
+        return await self._recorded(await self._render("plan", values, pages), chosen)
 
     @activity.defn
     async def render_change_prompt(self, request: RenderChangeInput) -> RenderedPrompt:
-        """The task, the tree, the files that it is about, and why it is written again. Raises TooLarge."""
+        """The task, the tree, the files that it is about, and why it is written again. Raises TooLarge, UnknownName.
+
+        What the model asked for comes first, then what the plan names, their tests, what the reason names, and what
+        the selector found; all inside ``limits.context_tokens``.
+        """
         plan = await read_plan(self._blobs, request.plan)
         task = plan.task(request.task)
         pages = await open_pages(self._sources, request.project, request.base)
@@ -123,17 +149,31 @@ class Prompts:
         left = self._room(request.project, spec, report)
         shown = fit_change(change, limit=left // 2)
         named = (*(part.path for part in diff_parts(change)), *named_paths(f"{request.reason}\n{report}", pages.tree))
-        paths = (*wanted_paths(task.files, task.tests, pages.tree), *named)
+        present = {file.path for file in pages.tree}
+        planned = [path for path in task.files if path in present]
+        wanted = named_once(
+            ("asked", request.needs),
+            ("planned", planned),
+            ("test", wanted_paths(task.files, task.tests, pages.tree)),
+            ("report", named),
+        )
+        measure = Measure(budget=self._budget(request.project, left - len(shown.encode())))
+        words = f"{task.title}\n{task.instructions}\n{spec}\n{request.reason}"
+        chosen = await self._select(pages, measure, wanted, words)
         values = {
             "spec": spec,
             "task": task,
             "tree": listing(pages.tree),
-            "files": await pages.show(paths, left=left - len(shown.encode())),
+            "files": chosen.files,
+            "outlines": chosen.outlines,
+            "asked": [path for path in request.needs if path in present],
+            "rounds": request.rounds,
+            "strategy": strategy(request.strategy).coding,
             "reason": request.reason,
             "report": report,
             "change": shown,
         }
-        return await self._render("change", values, pages)
+        return await self._recorded(await self._render("change", values, pages), chosen)
 
     @activity.defn
     async def render_review_prompt(self, request: RenderReviewInput) -> RenderedPrompt:
@@ -164,6 +204,20 @@ class Prompts:
         again = prompt.sent_back(await self._text(request.answer), request.problems, wording=SENT_BACK)
         content = again.to_bytes()
         return RenderedPrompt(prompt=await self._blobs.put(content), size=len(content))
+
+    async def _select(self, pages: Pages, measure: Measure, named: Mapping[str, str], text: str) -> Selection:
+        wish = Wish(project=pages.project, commit=pages.commit, named=named, text=text, measure=measure)
+        return await self._selector.select(wish, pages.tree)
+
+    async def _recorded(self, rendered: RenderedPrompt, chosen: Selection) -> RenderedPrompt:
+        """With the manifest of what it shows."""
+        manifest = chosen.manifest
+        digest = await self._blobs.put(canonical(manifest.to_json()))
+        return replace(rendered, manifest=digest, tokens=manifest.tokens, shown=len(manifest.paths("full")))
+
+    def _budget(self, project: str, left: int) -> int:
+        """Tokens for what is shown of the repository, of which ``left`` bytes fit into the prompt."""
+        return min(self._engine.project(project).limits.context_tokens, tokens(max(0, left)))
 
     def _room(self, project: str, *needed: str) -> int:
         """Bytes for what may be left out, beside the texts that may not."""

@@ -8,6 +8,7 @@ from temporalio import activity
 
 from activities.documents import canonical, read_change, read_plan
 from activities.intake import Engine
+from domain.build.change import needed
 from domain.build.message import Authorship, commit_message
 from domain.build.prompt import Prompt
 from domain.errors import StaleChange
@@ -69,9 +70,14 @@ class Changes:
 
     @activity.defn
     async def apply_change(self, request: ApplyChangeInput) -> AppliedChange:
-        """Commit the change on its base. Raises InvalidChange with a reason for the model, StaleChange."""
+        """Commit the change on its base, or say what it needs to see. Raises InvalidChange with a reason for the model,
+        StaleChange."""
         await self._check_prompt(request)
         change = await read_change(self._blobs, request.change)
+        if change.needs and not change.operations:
+            tree = await self._sources.files(request.project, request.base)
+            needs = needed(change, (file.path for file in tree if file.kind in ("file", "executable")))
+            return AppliedChange(commit="", written="", diff="", files=0, needs=needs)
         task = (await read_plan(self._blobs, request.plan)).task(request.task)
         made = Authorship(build=request.build, task=request.task, model=request.model, attempt=request.attempt)
         limits = self._engine.project(request.project).limits

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
 
 from domain.errors import InvalidChange
 
+MOST_NEEDS = 20
+"""Paths that one answer may ask for."""
+
+_NEAR = 3
 # Control, format (invisible or direction-changing) and surrogate characters, line and paragraph separators.
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
@@ -32,10 +38,42 @@ class FileOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What the coding model answers. ``summary`` becomes the commit's subject."""
+    """What the coding model answers. ``summary`` becomes the commit's subject.
+
+    ``needs`` are paths that it has to see first; they count only where there are no operations.
+    """
 
     summary: str
     operations: tuple[FileOperation, ...]
+    needs: tuple[str, ...] = ()
+
+
+def needed(change: Change, present: Iterable[str]) -> tuple[str, ...]:
+    """The files that ``change`` asks to see, of those that are ``present``; () for a change that changes something.
+
+    Raises InvalidChange when it asks for nothing that there is, with names that are near, or for too much.
+    """
+    if change.operations or not change.needs:
+        return ()
+    if len(change.needs) > MOST_NEEDS:
+        raise InvalidChange(
+            f"the answer needs {len(change.needs)} files; at most {MOST_NEEDS} can be asked for at once"
+        )
+    known = tuple(present)
+    asked = tuple(dict.fromkeys(path.strip().removeprefix("./") for path in change.needs))
+    found = tuple(path for path in asked if path in set(known))
+    if not found:
+        raise InvalidChange(
+            f"the answer needs files that do not exist: {'; '.join(_missed(p, known) for p in asked[:5])}"
+        )
+    return found
+
+
+def _missed(path: str, known: tuple[str, ...]) -> str:
+    """Quoted and cut, with what may have been meant: the same name elsewhere, else a path spelled nearly so."""
+    name = path.rpartition("/")[2]
+    near = [other for other in known if other.rpartition("/")[2] == name] or get_close_matches(path, known, n=_NEAR)
+    return f"{path[:200]!r}" + (f" (there is {', '.join(sorted(near)[:_NEAR])})" if near else "")
 
 
 def edited(path: str, text: str, edits: tuple[Edit, ...]) -> str:
