@@ -1,8 +1,9 @@
 .PHONY: demo test soak bench check setup setup-test clean
 
-# Watch a small service get a feature. YES=1 asks nothing; MODEL=provider/name takes a real model.
+# Watch a small service get a feature. YES=1 asks nothing; MODEL=provider/name takes a real model. MOUNT=1 runs what it
+# writes without isolation, where there is no bubblewrap.
 demo: setup
-	@.venv/bin/python examples/demo.py $(if $(YES),--yes) $(if $(MODEL),--model $(MODEL))
+	@.venv/bin/python examples/demo.py $(if $(YES),--yes) $(if $(MODEL),--model $(MODEL)) $(if $(MOUNT),--sandbox mount)
 
 # All checks and all tests, in two processes, each file in one of them. ARGS goes to pytest.
 test: check
@@ -15,6 +16,8 @@ soak: setup-test
 # Ratios against a baseline of the same run.
 bench: setup-test
 	.venv/bin/python -m benchmarks.switching
+	.venv/bin/python -m benchmarks.tasks
+	.venv/bin/python -m benchmarks.environments
 
 check: setup-test
 	.venv/bin/ruff check .
@@ -23,7 +26,7 @@ check: setup-test
 	.venv/bin/mypy
 
 setup:
-	@setup/run demo
+	@setup/run $(if $(MOUNT),mount,demo)
 
 setup-test:
 	@setup/run test

@@ -12,6 +12,7 @@ from domain.build.change import FileOperation, edited, path_problem
 from domain.errors import InvalidChange
 from domain.ports.workspace import CommitRequest
 
+PROGRAM = "100755"
 _CREATED = "100644"
 _REASONS = 5
 
@@ -49,7 +50,14 @@ def mode_after(operation: FileOperation, entries: Mapping[str, Entry]) -> str:
         return _CREATED
     if entry is None:
         raise InvalidChange(f"{path}: does not exist, so there is nothing to {operation.action}")
-    return "100755" if entry.kind == "executable" else _CREATED
+    return PROGRAM if entry.kind == "executable" else _CREATED
+
+
+def moved_programs(request: CommitRequest, entries: Mapping[str, Entry]) -> frozenset[str]:
+    """The names, without folders, of the executable files that the change deletes: a new file of such a name is where
+    the program moved, and stays executable."""
+    gone = (operation.path for operation in request.change.operations if operation.action == "delete")
+    return frozenset(path.rpartition("/")[2] for path in gone if path in entries and entries[path].mode == PROGRAM)
 
 
 def content_after(operation: FileOperation, old: bytes) -> bytes | None:

@@ -8,7 +8,7 @@ import fcntl
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from domain.errors import InvalidInput, RepositoryRefused, ResourceShort
 # The highest precedence that attributes have: nothing in a repository's own .gitattributes can change a byte.
 _ATTRIBUTES = "* -text !eol -crlf -filter -ident !working-tree-encoding -export-subst -export-ignore diff !merge\n"
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+SNAPSHOTS = "refs/mendwork/snapshots"
 _LOCK_SECONDS = 3600.0
 _LOCK_PAUSE = 0.02
 
@@ -36,6 +37,11 @@ def check_sha(commit: str) -> str:
 def build_ref(build: str, *names: str) -> str:
     """A ref of ``build`` in the mirror."""
     return "/".join(("refs/mendwork/builds", check_build_name(build), *names))
+
+
+def snapshot_ref(build: str, number: int) -> str:
+    """What the pins of a snapshot begin with in the mirror."""
+    return f"{SNAPSHOTS}/{check_build_name(build)}/{number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,12 @@ class Mirror:
 
     async def ref(self, name: str) -> str | None:
         """What a ref points at; None when it, or the mirror, does not exist."""
-        if not self.path.exists():
+        # A loose ref is a file with one line and wins over a packed one: that needs no process.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            line = (self.path / name).read_text("ascii", "replace").strip()
+            if _SHA.fullmatch(line):
+                return line
+        if not (self.path / "packed-refs").exists():
             return None
         result = await self.git.outcome("rev-parse", "--verify", "--quiet", name)
         return result.stdout.decode().strip() if result.code == 0 else None
@@ -107,12 +118,36 @@ class Mirror:
             self.drop_stale(name, "packed-refs")
             return await self.git.outcome("update-ref", *words, call=Call(keep=(held,)))
 
+    async def create_refs(self, commit: str, *names: str, gone: str) -> bool:
+        """Create ``names`` at ``commit`` and remove ``gone``, all or nothing; False when one of them is there."""
+        lines = [f"create {name}\0{commit}\0" for name in names]
+        async with self.lock("refs") as held:
+            self.drop_stale("packed-refs", gone, *names)
+            call = Call(stdin="".join([*lines, f"delete {gone}\0\0"]).encode(), keep=(held,))
+            return (await self.git.outcome("update-ref", "--no-deref", "-z", "--stdin", call=call)).code == 0
+
     async def pin(self, build: str, commit: str) -> None:
         """Keep ``commit`` for ``build``; pinned already is success."""
         name = build_ref(build, "candidates", commit)
         result = await self.update_ref(name, commit, "")
         if result.code and await self.ref(name) != commit:
             raise refusal(result.stderr, doing=f"pin the commit {commit[:12]}")
+
+    async def pin_below(self, prefix: str, commits: Sequence[str]) -> None:
+        """Keep ``commits`` as ``prefix``/1, /2 and so on, all or none; what is kept there already stays."""
+        doing = f"keep commits below {prefix}"
+        async with self.lock("refs") as held:
+            listed = await self.git.run("for-each-ref", "--format=%(objectname) %(refname)", prefix, doing=doing)
+            kept = dict(line.split(" ", 1) for line in listed.decode().splitlines())
+            first = 1 + max((int(name.rpartition("/")[2]) for name in kept.values()), default=0)
+            wanted = [commit for commit in dict.fromkeys(commits) if commit not in kept]
+            names = [f"{prefix}/{number}" for number in range(first, first + len(wanted))]
+            if not wanted:
+                return
+            self.drop_stale("packed-refs", *names)
+            lines = "".join(f"create {name}\0{commit}\0" for name, commit in zip(names, wanted, strict=True))
+            await self.git.run("update-ref", "--no-deref", "-z", "--stdin", doing=doing,
+                               call=Call(stdin=lines.encode(), keep=(held,)))  # fmt: skip
 
     async def drop_below(self, prefix: str) -> None:
         """Remove every ref below ``prefix``, all or none. Raises Overtaken when another writer keeps one."""
@@ -126,6 +161,23 @@ class Mirror:
             wanted = "".join(f"delete {name}\0\0" for name in names).encode()
             await self.git.run("update-ref", "--no-deref", "-z", "--stdin", doing=doing,
                                call=Call(stdin=wanted, keep=(held,)))  # fmt: skip
+
+    @asynccontextmanager
+    async def holding(self, *commits: str) -> AsyncIterator[None]:
+        """Around a git that fails without ``commits``: only when it does they are looked for, which takes processes.
+
+        Raises RepositoryRefused with the one that is not there, InvalidInput.
+        """
+        for commit in commits:
+            check_sha(commit)
+        if not self.path.exists():
+            await self.require(commits[0])
+        try:
+            yield
+        except RepositoryRefused:
+            for commit in commits:
+                await self.require(commit)
+            raise
 
     async def require(self, commit: str) -> str:
         """Return ``commit`` if the mirror has it. Raises RepositoryRefused, InvalidInput."""

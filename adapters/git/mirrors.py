@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.git.failures import refusal
-from adapters.git.mirror import Mirror, build_ref, check_sha
+from adapters.git.mirror import SNAPSHOTS, Mirror, build_ref, check_sha, snapshot_ref
 from adapters.git.objects.transfer import fetch
-from adapters.git.origin import open_origin
+from adapters.git.origin import Origin, open_origin
 from domain.build.project import Project
 from domain.errors import Overtaken, RepositoryRefused
 
@@ -47,11 +48,13 @@ class GitMirrors:
         """Move the build's head from ``old`` to ``new``; a writer that comes too late gets Overtaken."""
         mirror = Mirror(folder=self.folder, project=project)
         check_sha(old)
-        await mirror.require(new)
         head = build_ref(build, "head")
-        result = await mirror.update_ref(head, new, old)
+        if not mirror.path.exists():
+            await mirror.require(new)
+        result = await mirror.update_ref(head, f"{check_sha(new)}^{{commit}}", old)
         if result.code == 0:
             return
+        await mirror.require(new)
         now = await mirror.ref(head)
         if now == old:
             raise refusal(result.stderr, doing=f"move the head of build {build}")
@@ -68,17 +71,64 @@ class GitMirrors:
         if await mirror.git.run("for-each-ref", "--count=1", prefix, doing=f"read the refs of {build}"):
             raise Overtaken(f"refs of build {build} are still there: another process writes them")
 
+    async def pin_snapshot(self, project: str, *, build: str, number: int, commits: Sequence[str]) -> None:
+        """Keep ``commits`` for as long as the snapshot is kept."""
+        mirror, prefix = Mirror(folder=self.folder, project=project), snapshot_ref(build, number)
+        for commit in commits:
+            await mirror.require(commit)
+        await mirror.pin_below(prefix, commits)
+
+    async def snapshots(self, project: str) -> tuple[tuple[str, int], ...]:
+        """Build and number of each that is pinned."""
+        mirror = Mirror(folder=self.folder, project=project)
+        if not mirror.path.exists():
+            return ()
+        listed = await mirror.git.run("for-each-ref", "--format=%(refname)", SNAPSHOTS,
+                                      doing=f"read the snapshots of project {project}")  # fmt: skip
+        parts = [line.removeprefix(f"{SNAPSHOTS}/").split("/") for line in listed.decode().splitlines()]
+        return tuple(sorted({(build, int(number)) for build, number, _ in parts}))
+
+    async def unpin(self, project: str, *, build: str, number: int) -> None:
+        """Remove the pins of one snapshot."""
+        mirror, prefix = Mirror(folder=self.folder, project=project), snapshot_ref(build, number)
+        if mirror.path.exists():
+            await mirror.drop_below(prefix)
+
+    async def restore(self, project: Project, *, build: str, base: str, head: str) -> None:
+        """Make commits of a snapshot the base and the head of ``build``."""
+        mirror = Mirror(folder=self.folder, project=project.name)
+        try:
+            for commit in (base, head):
+                await mirror.require(commit)
+        except RepositoryRefused as error:
+            raise RepositoryRefused(f"{error}: what the snapshot needs is not kept any more") from error
+        if await mirror.ref(build_ref(build, "base")) is None:
+            await self._require_landable(await open_origin(project, mirror.git.home), build)
+            await self._create(mirror, build_ref(build, "base"), base)
+        pinned = await mirror.ref(build_ref(build, "base"))
+        if pinned != base:
+            found = (pinned or "nothing")[:12]
+            raise RepositoryRefused(f"build {build} started from {found} already, not from {base[:12]}")
+        await self._create(mirror, build_ref(build, "head"), head)
+
     async def _pin(self, project: Project, mirror: Mirror, build: str) -> None:
         origin = await open_origin(project, mirror.git.home)
         branch = await origin.require_branch()
+        await self._require_landable(origin, build)
+        arrived = build_ref(build, f"fetched-{secrets.token_hex(4)}")
+        commit = await fetch(origin, mirror, branch, to=arrived)
+        base, head = build_ref(build, "base"), build_ref(build, "head")
+        if await mirror.create_refs(commit, base, head, gone=arrived):
+            return
+        await self._create(mirror, base, commit)
+        await mirror.update_ref(arrived, "", "")
+
+    async def _require_landable(self, origin: Origin, build: str) -> None:
+        """Raise what would otherwise only be found out at the end."""
         taken = await origin.result(build)
         if taken:
             raise origin.taken(build, taken)
         origin.require_writable()
-        arrived = build_ref(build, f"fetched-{secrets.token_hex(4)}")
-        commit = await fetch(origin, mirror, branch, to=arrived)
-        await self._create(mirror, build_ref(build, "base"), commit)
-        await mirror.update_ref(arrived, "", "")
 
     async def _create(self, mirror: Mirror, name: str, commit: str) -> None:
         """Create a ref; one that is there already stays as it is."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -14,11 +14,15 @@ from domain.build.project import Project
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFile:
-    """One tracked file; ``kind`` is "file", "executable", "symlink" or "submodule"; ``size`` in bytes."""
+    """One tracked file; ``kind`` is "file", "executable", "symlink" or "submodule"; ``size`` in bytes.
+
+    ``oid`` is the name that git has for its content, "" where nobody asked git.
+    """
 
     path: str
     size: int
     kind: str
+    oid: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,35 @@ class Mirrors(Protocol):
         ...
 
 
+class SnapshotPins(Protocol):
+    """What keeps the commits of snapshots, whatever becomes of the builds that they are of: neither ``Mirrors.forget``
+    nor git's own collection takes them. Every method may be repeated."""
+
+    async def pin_snapshot(self, project: str, *, build: str, number: int, commits: Sequence[str]) -> None:
+        """Keep ``commits`` for the build's snapshot ``number``, below ``refs/mendwork/snapshots/<build>/<number>``.
+        What it holds already stays: a build that was reset may take the same number again.
+
+        Raises RepositoryRefused when the mirror lacks one of them; none is pinned then.
+        """
+        ...
+
+    async def snapshots(self, project: str) -> Sequence[tuple[str, int]]:
+        """Build and number of each that is pinned, in that order; none where there is no mirror."""
+        ...
+
+    async def unpin(self, project: str, *, build: str, number: int) -> None:
+        """Remove the pins of one snapshot. Nothing there is success. Raises Overtaken."""
+        ...
+
+    async def restore(self, project: Project, *, build: str, base: str, head: str) -> None:
+        """Make commits of a snapshot the base and the head of ``build``, which has none yet, as if it had fetched them.
+
+        A repeat finds them, and leaves a head that has moved on where it is. Refuses what ``Mirrors.fetch_base`` would
+        refuse of a result that could not land. Raises RepositoryRefused, BranchTaken.
+        """
+        ...
+
+
 class Sources(Protocol):
     """Reading commits of a mirror, without a checkout."""
 
@@ -82,6 +115,11 @@ class Sources(Protocol):
 
     async def read(self, project: str, commit: str, path: str) -> bytes:
         """A file's content, or a symlink's target. Raises InvalidInput when the commit has no such file."""
+        ...
+
+    async def read_many(self, project: str, files: Sequence[TreeFile]) -> Mapping[str, bytes]:
+        """The contents of regular files by path, in one go; ``files`` have their object ids. One that is over 64 MB, or
+        that the mirror does not have, is left out."""
         ...
 
     async def diff(self, project: str, old: str, new: str) -> str:
