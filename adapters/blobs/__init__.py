@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from adapters.registry import resolve
-from domain.ports.blobs import Blobs
+from domain.ports.blobs import KeptBlobs
 
 BLOBS = {
     "files": "adapters.blobs.files:open_files",
@@ -11,7 +11,7 @@ BLOBS = {
 }
 
 
-def open_blobs(root: Path, *, name: str = "files") -> Blobs:
+def open_blobs(root: Path, *, name: str = "files") -> KeptBlobs:
     """The blobs below ``root``, the folder that Mendwork keeps its state in. Nothing is read or made yet."""
-    blobs: Blobs = resolve(BLOBS, "blob store", name)(root)
+    blobs: KeptBlobs = resolve(BLOBS, "blob store", name)(root)
     return blobs

@@ -15,9 +15,14 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def is_digest(text: str) -> bool:
+    """Whether ``text`` is spelled like one."""
+    return _DIGEST.fullmatch(text) is not None
+
+
 def checked_digest(digest: str) -> str:
     """Return ``digest``, which becomes a path. Raises InvalidInput for anything but 64 lower-case hex digits."""
-    if not _DIGEST.fullmatch(digest):
+    if not is_digest(digest):
         raise InvalidInput(f"{digest[:80]!r} is no blob's digest: 64 lower-case hex digits")
     return digest
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 
 import pytest
 
 from domain.errors import BlobMissing, InvalidInput
-from domain.ports.blobs import Blobs
+from domain.ports.blobs import Blobs, KeptBlobs
 
 
 class BlobsCompliance:
@@ -46,3 +47,42 @@ class BlobsCompliance:
     async def test_what_is_no_digest_is_refused(self, blobs: Blobs, digest: str) -> None:
         with pytest.raises(InvalidInput, match="no blob's digest"):
             await blobs.get(digest)
+
+
+class KeptBlobsCompliance:
+    """What the housekeeper needs of them: with the same fixture."""
+
+    async def test_all_are_listed_by_digest_with_their_sizes_and_times(self, blobs: KeptBlobs) -> None:
+        digests = sorted([await blobs.put(b"one"), await blobs.put(b"three")])
+        listed = await blobs.list()
+        assert [blob.digest for blob in listed] == digests
+        assert sorted(blob.size for blob in listed) == [3, 5]
+        assert all(abs(blob.written - _now()) < 60_000 for blob in listed)
+
+    async def test_a_store_without_blobs_lists_none(self, blobs: KeptBlobs) -> None:
+        assert list(await blobs.list()) == []
+
+    async def test_one_that_is_old_enough_goes_and_frees_its_bytes(self, blobs: KeptBlobs) -> None:
+        digest = await blobs.put(b"old")
+        assert await blobs.remove(digest, before=_now() + 60_000) == 3
+        assert list(await blobs.list()) == []
+        with pytest.raises(BlobMissing):
+            await blobs.get(digest)
+
+    async def test_one_that_is_younger_stays(self, blobs: KeptBlobs) -> None:
+        digest = await blobs.put(b"young")
+        assert await blobs.remove(digest, before=_now() - 60_000) == 0
+        assert await blobs.get(digest) == b"young"
+
+    async def test_one_that_is_gone_already_is_no_error(self, blobs: KeptBlobs) -> None:
+        digest = await blobs.put(b"once")
+        freed = await asyncio.gather(*(blobs.remove(digest, before=_now() + 60_000) for _ in range(4)))
+        assert sum(freed) == 4, "one of them frees it"
+
+    async def test_what_is_no_digest_is_not_removed(self, blobs: KeptBlobs) -> None:
+        with pytest.raises(InvalidInput, match="no blob's digest"):
+            await blobs.remove("../../etc/passwd", before=_now())
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -11,6 +11,7 @@ from adapters.store.content import canonical, check_outcome, event_digest, event
 from adapters.store.delivery.memory import MemoryReleases
 from adapters.store.money.memory import MemoryCalls
 from adapters.store.money.memory_ledger import MemoryLedger, MemoryPlaces
+from adapters.store.references.memory import MemoryReferences
 from domain.build.view import fold_row
 from domain.errors import EventConflict, InvalidInput, KeyConflict
 from domain.ports.store import BuildRow, Event, UndoRecord
@@ -41,6 +42,10 @@ class MemoryEventLog:
 
     async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
         return [(at, e) for at, e in enumerate(self._log.values(), 1) if e.build == build and at > after]
+
+    def everything(self) -> list[Event]:
+        """Of all builds, in the order of arrival."""
+        return list(self._log.values())
 
     async def rebuild(self, build: str, events: Sequence[Event], *, dry_run: bool = False) -> Rebuilt:
         given: dict[tuple[str, str, int], Event] = {}
@@ -85,6 +90,10 @@ class MemoryUndoLog:
     async def open(self) -> Sequence[UndoRecord]:
         return [record for key, record in self._records.items() if not self._outcomes[key]]
 
+    def every(self) -> list[UndoRecord]:
+        """Open and closed ones."""
+        return list(self._records.values())
+
 
 class MemoryBuilds:
     """``domain.ports.store.Builds``."""
@@ -106,7 +115,7 @@ class MemoryBuilds:
 
 
 class MemoryStore:
-    """The seven ports on dictionaries."""
+    """The eight ports on dictionaries."""
 
     def __init__(self) -> None:
         rows: dict[str, BuildRow] = {}
@@ -117,6 +126,7 @@ class MemoryStore:
         self.ledger = MemoryLedger(self.calls)
         self.places = MemoryPlaces()
         self.releases = MemoryReleases()
+        self.references = MemoryReferences(self)
 
     async def __aenter__(self) -> Self:
         return self

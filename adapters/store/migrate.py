@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, text
 from adapters.store.database import Database
 from domain.errors import InvalidInput
 
-HEAD = "0003"
+HEAD = "0004"
 
 
 async def upgrade(database: Database) -> None:

@@ -16,6 +16,7 @@ from adapters.store.migrate import upgrade
 from adapters.store.money.calls import SqlCalls
 from adapters.store.money.ledger import SqlLedger
 from adapters.store.money.places import SqlPlaces
+from adapters.store.references.sql import SqlReferences
 from adapters.store.sqlite_file import prepare
 from adapters.store.undo import SqlUndoLog
 from domain.errors import InvalidInput
@@ -24,7 +25,7 @@ DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 
 
 class SqlStore:
-    """The seven ports on one database."""
+    """The eight ports on one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,6 +36,7 @@ class SqlStore:
         self.ledger = SqlLedger(database)
         self.places = SqlPlaces(database)
         self.releases = SqlReleases(database)
+        self.references = SqlReferences(database)
 
     async def __aenter__(self) -> Self:
         return self

@@ -158,3 +158,19 @@ undo = Table(
     Index("ix_undo_open", "position", sqlite_where=OPEN, postgresql_where=OPEN),
     sqlite_autoincrement=True,
 )
+
+blob_holders = Table(
+    "blob_holders",
+    metadata,
+    Column("holder", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("checksum", Text, nullable=False),
+)
+
+blob_references = Table(
+    "blob_references",
+    metadata,
+    Column("holder", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("what", Text, nullable=False),
+)

@@ -1,4 +1,5 @@
-"""The schedule that starts the sweeper: one per task queue, made or brought up to date by whoever comes first."""
+"""The schedules that start the sweeper and the housekeeper: one each per task queue, made or brought up to date by
+whoever comes first."""
 
 from __future__ import annotations
 
@@ -22,10 +23,12 @@ from temporalio.service import RPCError
 
 from adapters.settings import Settings
 from domain.errors import ServerUnavailable
-from domain.ports.sagas import SWEEPER
+from domain.ports.sagas import HOUSEKEEPER, SWEEPER
 
 SETTLE_BEATS = 3
 """After so many heartbeat times the activities of a terminated workflow have noticed it and ended."""
+HOUSEKEEPING_ENDS = timedelta(hours=6)
+"""A housekeeper that finds no worker for so long gives up; the next one comes."""
 CATCH_UP = timedelta(seconds=10)
 """A server that was down starts one sweep, not one for each that it missed; Temporal allows no less."""
 
@@ -40,14 +43,26 @@ async def ensure_sweeper(client: Client, settings: Settings) -> str:
 
     A schedule that somebody paused stays paused. Raises ServerUnavailable.
     """
-    name, wanted = schedule_id(settings.temporal.task_queue), _schedule(settings)
+    return await _ensure(client, schedule_id(settings.temporal.task_queue), _schedule(settings), at_once=True)
 
+
+def housekeeping_id(task_queue: str) -> str:
+    """As ``schedule_id``."""
+    return f"{HOUSEKEEPER}-{task_queue}"
+
+
+async def ensure_housekeeper(client: Client, settings: Settings) -> str:
+    """As ``ensure_sweeper``, for the housekeeper, which has time: the first one comes with its interval."""
+    return await _ensure(client, housekeeping_id(settings.temporal.task_queue), _housekeeping(settings), at_once=False)
+
+
+async def _ensure(client: Client, name: str, wanted: Schedule, *, at_once: bool) -> str:
     def renewed(there: ScheduleUpdateInput) -> ScheduleUpdate:
         return ScheduleUpdate(schedule=replace(wanted, state=there.description.schedule.state))
 
     try:
         try:
-            await client.create_schedule(name, wanted, trigger_immediately=True)
+            await client.create_schedule(name, wanted, trigger_immediately=at_once)
         except ScheduleAlreadyRunningError:
             await client.get_schedule_handle(name).update(renewed)
     except RPCError as error:
@@ -68,4 +83,21 @@ def _schedule(settings: Settings) -> Schedule:
         spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=settings.timeouts.sweep))]),
         policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=CATCH_UP),
         state=ScheduleState(note="Terminated builds are undone by this; pausing it leaves them as they are."),
+    )
+
+
+def _housekeeping(settings: Settings) -> Schedule:
+    queue = settings.temporal.task_queue
+    return Schedule(
+        action=ScheduleActionStartWorkflow(
+            "Housekeeper",
+            {"heartbeat": settings.timeouts.heartbeat},
+            id=housekeeping_id(queue),
+            task_queue=queue,
+            execution_timeout=HOUSEKEEPING_ENDS,
+            static_summary="take away what nothing needs any more",
+        ),
+        spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=settings.timeouts.housekeeping))]),
+        policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=CATCH_UP),
+        state=ScheduleState(note="What is past its retention is taken away by this; pausing it keeps everything."),
     )

@@ -16,21 +16,21 @@ import pytest
 
 from adapters.blobs import open_blobs
 from adapters.blobs.files import LEFTOVER_SECONDS
-from adapters.compliance.blobs import BlobsCompliance
+from adapters.compliance.blobs import BlobsCompliance, KeptBlobsCompliance
 from domain.errors import DigestMismatch, ResourceShort, StoreUnavailable, UnknownName
-from domain.ports.blobs import Blobs
+from domain.ports.blobs import KeptBlobs
 from tests.adapters.processes import run_together
 
 
-class TestMemory(BlobsCompliance):
+class TestMemory(BlobsCompliance, KeptBlobsCompliance):
     @pytest.fixture
-    def blobs(self, tmp_path: Path) -> Blobs:
+    def blobs(self, tmp_path: Path) -> KeptBlobs:
         return open_blobs(tmp_path, name="memory")
 
 
-class TestFiles(BlobsCompliance):
+class TestFiles(BlobsCompliance, KeptBlobsCompliance):
     @pytest.fixture
-    def blobs(self, tmp_path: Path) -> Blobs:
+    def blobs(self, tmp_path: Path) -> KeptBlobs:
         return open_blobs(tmp_path)
 
 
@@ -69,12 +69,34 @@ async def test_damaged_bytes_are_never_returned_and_a_new_put_mends_them(tmp_pat
     assert await blobs.get(digest) == b"whole, all.."
 
 
-async def test_a_put_of_what_is_there_does_not_touch_the_file(tmp_path: Path) -> None:
+async def test_a_put_of_what_is_there_keeps_the_file_and_makes_it_young(tmp_path: Path) -> None:
     blobs = open_blobs(tmp_path)
     path = path_of(tmp_path, await blobs.put(b"same"))
+    os.utime(path, (1, 1))
     before = path.stat()
     await blobs.put(b"same")
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert path.stat().st_ino == before.st_ino
+    assert path.stat().st_mtime > time.time() - 60
+
+
+async def test_what_is_put_again_while_it_is_removed_is_never_lost(tmp_path: Path) -> None:
+    """Its writer was told that it lies there: whoever comes second, it does."""
+    blobs = open_blobs(tmp_path)
+    for _ in range(100):
+        path = path_of(tmp_path, await blobs.put(b"contended"))
+        os.utime(path, (1, 1))
+        digest, _ = await asyncio.gather(
+            blobs.put(b"contended"), blobs.remove(path.parent.name + path.name, before=1_000_000)
+        )
+        assert await blobs.get(digest) == b"contended"
+
+
+async def test_files_that_are_no_blobs_are_neither_listed_nor_touched(tmp_path: Path) -> None:
+    digest = await open_blobs(tmp_path).put(b"blob")
+    for name in ("note.txt", ".abc.new"):
+        (path_of(tmp_path, digest).parent / name).write_text("not ours")
+    (tmp_path / "blobs" / "README").write_text("not ours")
+    assert [blob.digest for blob in await open_blobs(tmp_path).list()] == [digest]
 
 
 async def test_old_leftovers_of_killed_writers_are_removed_and_young_ones_stay(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from temporalio.client import (
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from adapters.settings import Settings
-from adapters.temporal.schedule import ensure_sweeper, schedule_id
+from adapters.temporal.schedule import ensure_housekeeper, ensure_sweeper, housekeeping_id, schedule_id
 from domain.errors import ServerUnavailable
 from tests.conftest import TemporalServer
 
@@ -105,3 +105,22 @@ async def test_a_server_without_the_namespace_is_told_in_a_sentence(
     elsewhere = await Client.connect(temporal.address, namespace="no-such-namespace")
     with pytest.raises(ServerUnavailable, match="the schedule mendwork-sweeper-mendwork cannot be made: "):
         await ensure_sweeper(elsewhere, settings)
+
+
+async def test_the_housekeeper_comes_once_a_day_and_never_at_once(client: Client, make_settings: Make) -> None:
+    name = f"q-{uuid.uuid4().hex}"
+    settings = make_settings(temporal={"task_queue": name})
+    try:
+        made = await asyncio.gather(*(ensure_housekeeper(client, settings) for _ in range(3)))
+        assert set(made) == {f"mendwork-housekeeper-{name}"}
+        there = await client.get_schedule_handle(housekeeping_id(name)).describe()
+        assert every(there) == timedelta(days=1)
+        assert there.schedule.policy.overlap is ScheduleOverlapPolicy.SKIP
+        assert there.info.num_actions == 0, "a build that starts beside it has the machine for itself"
+        action = there.schedule.action
+        assert isinstance(action, ScheduleActionStartWorkflow)
+        assert (action.workflow, action.task_queue) == ("Housekeeper", name)
+        await ensure_housekeeper(client, make_settings(temporal={"task_queue": name}, timeouts={"housekeeping": 3600}))
+        assert every(await client.get_schedule_handle(housekeeping_id(name)).describe()) == timedelta(hours=1)
+    finally:
+        await client.get_schedule_handle(housekeeping_id(name)).delete()

@@ -38,5 +38,10 @@ class MemoryReleases:
         found = (await self.get(project, number) for number in numbers[:limit])
         return [release async for release in found if release is not None]
 
+    def every(self) -> Sequence[Release]:
+        """Of all projects, by number."""
+        found = (read(self._contents[key]) for key in sorted(self._contents))
+        return [release for release in found if release is not None]
+
     def _number(self, project: str, saga: str) -> int:
         return next((n for (p, n), owner in self._sagas.items() if (p, owner) == (project, saga)), 0)

@@ -34,6 +34,10 @@ class MemoryCalls:
         self._prices: dict[str, list[Quote]] = {}
         self._warned: set[tuple[str, int]] = set()
 
+    def kept(self) -> list[Kept]:
+        """Every try, in order of their start."""
+        return list(self._kept.values())
+
     async def find(self, key: CallKey, *, request: str) -> RecordedCall | None:
         kept = self._answered(str(key))
         if kept is None or not isinstance(kept.ended, RecordedCall):

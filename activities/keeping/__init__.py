@@ -1,0 +1,1 @@
+"""Keeping house: what nothing needs any more goes, and nothing else."""

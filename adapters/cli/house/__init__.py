@@ -1,0 +1,1 @@
+"""Keeping house: what goes, and what lies where."""

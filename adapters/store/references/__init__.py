@@ -1,0 +1,1 @@
+"""The reference table: which blobs each build, snapshot and release names."""
