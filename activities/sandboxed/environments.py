@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from temporalio import activity
+
+from activities.documents import canonical
+from activities.intake import Engine
+from activities.sandboxed.bench import Bench, OnBench
+from activities.sandboxed.installing import Installer, SetupFailure
+from activities.sandboxed.manifests import Manifests
+from domain.environment.project import Setup
+from domain.errors import InvalidInput, SetupFailed
+from domain.ports.blobs import Blobs
+from domain.ports.kept.environments import KeptEnvironments
+from domain.ports.workspace import Workspaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +45,75 @@ class Prepared:
     seconds: float = 0.0
     bytes: int = 0
     log: str = ""
+
+
+class Environments(OnBench):
+    """Runs where model-written code runs."""
+
+    def __init__(
+        self, *, engine: Engine, workspaces: Workspaces, blobs: Blobs, bench: Bench, manifests: Manifests
+    ) -> None:
+        super().__init__(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
+        self._manifests = manifests
+
+    @activity.defn
+    async def prepare_environment(self, request: PrepareInput) -> Prepared:
+        """The environment of a commit, set up unless it is there.
+
+        Its key is the digest of all that decides what it is: the commit's manifests and lock files, the set-up, the
+        system and the tools. Raises SetupFailed, TooLarge, IsolationMissing, ResourceShort, InvalidInput.
+        """
+        project = self._engine.project(request.project)
+        if project.setup is None or self._bench.environments is None:
+            raise InvalidInput(f"the project {project.name} has no set-up: give it a [setup] section with a command")
+        started = time.monotonic()
+        files = await self._manifests.of(project.name, project.setup, request.commit)
+        if request.base not in ("", request.commit):
+            before = await self._manifests.of(project.name, project.setup, request.base)
+            if names := self._manifests.unknown(files, before=before, setup=project.setup, allowed=request.allowed):
+                return Prepared(key="", unknown=names)
+        installer = Installer(
+            bench=self._bench,
+            project=project,
+            setup=project.setup,
+            label=request.label,
+            allow_missing=request.allow_missing,
+        )
+        key = environment_key(project.setup, files, tools=await installer.tools())
+        log, bytes_ = "", await self._there(self._bench.environments, key)
+        built = bytes_ is None
+        if bytes_ is None:
+            log = await self._build(installer, self._bench.environments, request.commit, key)
+            bytes_ = await self._there(self._bench.environments, key) or 0
+        seconds = round(time.monotonic() - started, 3)
+        return Prepared(key=key, built=built, seconds=seconds, bytes=bytes_, log=log)
+
+    async def _there(self, environments: KeptEnvironments, key: str) -> int | None:
+        async with environments.using(key) as used:
+            return used.kept.bytes if used else None
+
+    async def _build(self, installer: Installer, environments: KeptEnvironments, commit: str, key: str) -> str:
+        """Set it up, keep it, and return the digest of what was printed."""
+        name = installer.project.name
+        async with (
+            self._workspaces.checkout(name, commit, label=f"{installer.label}/setup") as folder,
+            installer.installed(folder) as left,
+        ):
+            log = await self._blobs.put(left.output)
+            if isinstance(left, SetupFailure):
+                raise SetupFailed(f"{left.sentence}\n(all that it printed: blob {log})")
+            async with environments.making(key, project=name) as tree:
+                await installer.unpack(left.tar, tree)
+        return log
+
+
+def environment_key(setup: Setup, files: Mapping[str, bytes], *, tools: str) -> str:
+    """64 hex digits; ``tools`` is what the sandbox says of its system and its programs."""
+    decides = {
+        "files": {path: hashlib.sha256(content).hexdigest() for path, content in files.items()},
+        "command": setup.command,
+        "folder": setup.folder,
+        "registries": sorted(setup.registries),
+        "tools": tools,
+    }
+    return hashlib.sha256(canonical(decides)).hexdigest()

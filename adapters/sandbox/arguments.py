@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.sandbox.toolchain import ALTERNATIVES, SYSTEM, SYSTEM_PATH, is_system
+from adapters.sandbox.ways import inside
 from domain.errors import InvalidInput
 from domain.ports.sandbox import SandboxRun
 
@@ -16,12 +18,6 @@ PROGRAMS = ("bwrap", "setpriv", "prlimit", "unshare", "mount", "nice", "tar")
 HOST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOBODY = "65534"
 WORK = Path("/work")
-# Written into the sandbox's own /etc: enough for getpwuid() and for "localhost", nothing of this machine.
-ETC = {
-    "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\ndev:x:1000:1000:dev:/tmp/home:/bin/sh\n",
-    "/etc/group": "root:x:0:\ndev:x:1000:\n",
-    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
-}
 _ETC_OF_HOST = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", str(ALTERNATIVES), "/etc/localtime")
 _NEVER = tuple(Path(name) for name in ("/proc", "/sys", "/dev", "/etc", "/run"))
 
@@ -34,15 +30,17 @@ shift; exec "$@"
 STAGE = """stage=$1; shift; n=0
 mount -t tmpfs -o mode=755 none "$stage"
 while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then mkdir "$stage/$n"; else : > "$stage/$n"; fi
-  mount --bind -o ro "$1" "$stage/$n"; n=$((n+1)); shift
+  if [ -d "$2" ]; then mkdir "$stage/$n"; else : > "$stage/$n"; fi
+  mount --bind -o "$1" "$2" "$stage/$n"; n=$((n+1)); shift 2
 done
 shift; exec "$@"
 """
 # The copy arrives on stdin, which is a socket; the answer on it says that what follows is the run's own.
-COPY_IN = "tar -xpf - -C /work --no-same-owner --warning=no-timestamp || exit 125\n"
+COPY_IN = "tar -xpf - -C /work --no-same-owner --warning=no-timestamp{0} || exit 125\n"
+# What stays on the host comes from a run: no file of it may get another user's rights.
+COPY_IN_KEPT = "tar -xf - -C /work --no-same-owner --no-same-permissions --warning=no-timestamp || exit 125\n"
 # A daemon's parent returns when its port is open; the daemon dies with the run's process tree.
-OPEN_OUTLET = '"$1" -D -q -f /etc/outlet.cfg </dev/null || exit 125; shift\n'
+OPEN_WAYS = f'"$1" -D -q -f {inside.WAYS_FILE} </dev/null || exit 125; shift\n'
 START = 'echo ready >&0\nexec "$@" </dev/null\n'
 # Nobody of the run is left to change what is read, and "whole" says that the tar before it is.
 START_AND_COLLECT = """folder=$1; shift; echo ready >&0
@@ -52,20 +50,6 @@ kill -s KILL -- -1 2>/dev/null
   tar -C "$folder" --format=gnu --hard-dereference -cf - . >&0 && echo whole >&0
 exit "$code"
 """
-OUTLET_SOCKET = "/run/outlet"
-OUTLET_FILE = "/etc/outlet.cfg"
-OUTLET = """global
-  maxconn 256
-  nbthread 1
-defaults
-  mode tcp
-  timeout connect 10s
-  timeout client 1h
-  timeout server 1h
-listen outlet
-  bind 127.0.0.1:{port}
-  server outside unix@{socket}
-"""
 # Which network namespace a run is in, and the interfaces there.
 LOOK_AROUND = "readlink /proc/self/ns/net && cat /proc/net/dev"
 
@@ -74,7 +58,7 @@ LOOK_AROUND = "readlink /proc/self/ns/net && cat /proc/net/dev"
 class Wiring:
     """What one bubblewrap is started with. ``etc`` maps files in the sandbox to descriptors that hold their content,
     ``status`` is the descriptor that bubblewrap reports on, ``flags`` are those that only some versions know,
-    ``most_processes`` is for all processes of the user together, ``haproxy`` the program that an outlet needs."""
+    ``most_processes`` is for all processes of the user together, ``haproxy`` the program that ways out need."""
 
     name: str
     as_root: bool
@@ -86,29 +70,37 @@ class Wiring:
     haproxy: str = ""
 
 
-def etc_of(run: SandboxRun) -> dict[str, str]:
-    """The files of the run's own /etc, and their content."""
-    if not run.outlet:
-        return ETC
-    return {**ETC, OUTLET_FILE: OUTLET.format(port=run.outlet.port, socket=OUTLET_SOCKET)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bind:
+    """A file or folder of the host, and its place inside."""
+
+    source: Path
+    place: str
+    writable: bool = False
 
 
 def run_argv(run: SandboxRun, wiring: Wiring) -> list[str]:
     """The whole command line for ``run``. Raises InvalidInput for a toolchain or an environment that cannot be."""
     shown = [path for path in run.toolchain if not is_system(_checked(path, wiring))]
-    solid = {path: str(path) for path in shown if not path.is_symlink()}
-    if run.outlet:
-        solid[run.outlet.socket] = OUTLET_SOCKET
-    stage = _stage([*solid]) if wiring.as_root and solid else None
+    binds = _binds(run, [path for path in shown if not path.is_symlink()])
+    stage = _stage([bind.source for bind in binds]) if wiring.as_root and binds else None
     size = str(run.scratch_bytes)
     mounts = ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--dir", "/tmp/home"]  # noqa: S108
-    mounts += ["--perms", "0755", "--size", size, "--tmpfs", str(WORK)]
-    for number, (path, place) in enumerate(solid.items()):
-        mounts += ["--ro-bind", str(stage / str(number) if stage else path), place]
+    mounts += [] if run.kept else ["--perms", "0755", "--size", size, "--tmpfs", str(WORK)]
+    for number, bind in enumerate(binds):
+        source = str(stage / str(number) if stage else bind.source)
+        mounts += ["--bind" if bind.writable else "--ro-bind", source, bind.place]
     for path in shown:
         mounts += ["--symlink", str(path.resolve()), str(path)] if path.is_symlink() else []
-    inside = ["--chdir", str(WORK), *_environment(run), "--", "/bin/sh", "-c", *_script(run, wiring), *run.argv]
-    return _outside(wiring, stage, [*solid]) + bwrap_argv(wiring) + mounts + ["--remount-ro", "/", *inside]
+    within = ["--chdir", str(WORK), *_environment(run), "--", "/bin/sh", "-c", *_script(run, wiring), *run.argv]
+    return _outside(wiring, stage, binds) + bwrap_argv(wiring) + mounts + ["--remount-ro", "/", *within]
+
+
+def _binds(run: SandboxRun, toolchain: Sequence[Path]) -> list[_Bind]:
+    binds = [_Bind(source=path, place=str(path)) for path in toolchain]
+    binds += [_Bind(source=source, place=place) for source, place in inside.sockets(run).items()]
+    binds += [_Bind(source=run.kept, place=str(WORK), writable=True)] if run.kept else []
+    return binds + [_Bind(source=folder, place=str(WORK / place)) for place, folder in run.mounts.items()]
 
 
 def trial_argv(wiring: Wiring) -> list[str]:
@@ -135,9 +127,10 @@ def bwrap_argv(wiring: Wiring) -> list[str]:
 
 
 def _script(run: SandboxRun, wiring: Wiring) -> list[str]:
-    lines, words = [COPY_IN], ["run"]
-    if run.outlet:
-        lines.append(OPEN_OUTLET)
+    left_out = "".join(f" --anchored --no-wildcards --exclude={shlex.quote(f'./{place}')}" for place in run.mounts)
+    lines, words = [COPY_IN_KEPT if run.kept else COPY_IN.format(left_out)], ["run"]
+    if run.outlet or run.egress:
+        lines.append(OPEN_WAYS)
         words.append(wiring.haproxy)
     if run.collect:
         words.append(str(WORK / run.collect.folder))
@@ -145,12 +138,13 @@ def _script(run: SandboxRun, wiring: Wiring) -> list[str]:
     return ["".join(lines), *words]
 
 
-def _outside(wiring: Wiring, stage: Path | None, solid: Sequence[Path]) -> list[str]:
+def _outside(wiring: Wiring, stage: Path | None, binds: Sequence[_Bind]) -> list[str]:
     argv = ["/bin/sh", "-c", ENTER, wiring.name, *map(str, wiring.entrances), "--"]
     # Groups limit a run; this keeps the machine usable where they are missing, and holds since the run is not root.
     argv += ["nice", "-n", "10", "prlimit", f"--nproc={wiring.most_processes}", "--"]
     if stage:
-        argv += ["unshare", "--mount", "--", "/bin/sh", "-ec", STAGE, wiring.name, str(stage), *map(str, solid), "--"]
+        pairs = [word for bind in binds for word in ("rw" if bind.writable else "ro", str(bind.source))]
+        argv += ["unshare", "--mount", "--", "/bin/sh", "-ec", STAGE, wiring.name, str(stage), *pairs, "--"]
     if wiring.as_root:
         # Mapped to root, the run would own what the kernel gives to uid 0: /proc/scsi/scsi asks for no capability.
         argv += ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--"]
@@ -181,11 +175,13 @@ def _checked(path: Path, wiring: Wiring) -> Path:
 
 def _environment(run: SandboxRun) -> list[str]:
     programs = [str(p / "bin" if (p / "bin").is_dir() else p if p.is_dir() else p.parent) for p in run.toolchain]
+    first = [str(WORK / folder) for folder in run.programs]
     values = {
-        "PATH": os.pathsep.join(dict.fromkeys([*programs, *SYSTEM_PATH])),
+        "PATH": os.pathsep.join(dict.fromkeys([*first, *programs, *SYSTEM_PATH])),
         "HOME": "/tmp/home",  # noqa: S108
         "TMPDIR": "/tmp",  # noqa: S108
         "LANG": "C.UTF-8",
+        **inside.variables(run),
         **run.environment,
     }
     if any(not name or "=" in name or "\0" in name + value for name, value in values.items()):

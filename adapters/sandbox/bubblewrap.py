@@ -18,9 +18,12 @@ from adapters.sandbox.collecting import Answers
 from adapters.sandbox.descriptors import Ends, connect
 from adapters.sandbox.leftovers import end_leftovers
 from adapters.sandbox.logfile import CutLog
-from adapters.sandbox.relay import relayed
 from adapters.sandbox.toolchain import is_system
 from adapters.sandbox.trial import Flags, Trial, try_engine
+from adapters.sandbox.ways.abroad import Abroad
+from adapters.sandbox.ways.inside import etc_of
+from adapters.sandbox.ways.proxy import proxied
+from adapters.sandbox.ways.relay import relayed
 from domain.errors import InvalidInput, IsolationMissing, ResourceShort, TooLarge
 from domain.ports.sandbox import SandboxResult, SandboxRun
 
@@ -37,10 +40,18 @@ class Bubblewrap:
     """The folder is copied into a memory file system of ``scratch_bytes``, so that a run can neither fill a disk nor
     change what it was given. Everything that it writes counts against ``memory_bytes``.
 
-    ``path`` is where the host's programs are looked up, ``cgroups`` the control groups to use.
+    ``path`` is where the host's programs are looked up, ``cgroups`` the control groups to use, ``abroad`` how runs
+    that may reach hosts do so.
     """
 
-    def __init__(self, *, cgroups: ControlGroups | None = None, path: str = arguments.HOST_PATH) -> None:
+    def __init__(
+        self,
+        *,
+        cgroups: ControlGroups | None = None,
+        path: str = arguments.HOST_PATH,
+        abroad: Abroad = Abroad(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self._abroad = abroad
         self._cgroups = cgroups or ControlGroups()
         self._path = path
         self._trial = Trial(flags=None)
@@ -65,7 +76,7 @@ class Bubblewrap:
         refused = sorted(lacking.keys() - run.allow_missing)
         if refused or "engine" in lacking:
             raise IsolationMissing("; ".join(lacking[name] for name in refused or ["engine"]))
-        if run.outlet and not self._haproxy():
+        if (run.outlet or run.egress) and not self._haproxy():
             raise IsolationMissing(_NO_HAPROXY)
         started = time.monotonic()
         try:
@@ -80,14 +91,17 @@ class Bubblewrap:
     def _prepare(self, run: SandboxRun, controllers: frozenset[str]) -> Group:
         end_leftovers(label_name(run.label))
         self._cgroups.sweep(run.label)
+        if run.kept and os.geteuid() == 0:
+            os.chown(run.kept, int(arguments.NOBODY), int(arguments.NOBODY), follow_symlinks=False)
         limits = Limits(memory=run.memory_bytes, processes=run.processes)
         return self._cgroups.create(run.label, limits=limits, controllers=controllers)
 
     async def _run_in(self, group: Group, run: SandboxRun, started: float) -> SandboxResult:
         log = CutLog(run.log, limit=run.log_bytes)
         try:
-            async with relayed(run.outlet) as relay:
-                with connect(arguments.etc_of(run)) as ends:
+            etc = etc_of(run, await asyncio.to_thread(self._abroad.trusted) if run.egress else "")
+            async with relayed(run.outlet) as relay, proxied(run.egress, self._abroad.upstream) as proxy:
+                with connect(etc) as ends:
                     ended, code, collected = await self._in_cell(ends, log, group, run)
         finally:
             log.close()
@@ -101,6 +115,7 @@ class Bubblewrap:
             reached=relay.reached,
             refused=relay.refused,
             collected=collected,
+            refused_hosts=tuple(sorted(proxy.refused)),
         )
 
     async def _in_cell(self, ends: Ends, log: CutLog, group: Group, run: SandboxRun) -> tuple[str, int, bool]:
@@ -148,14 +163,22 @@ class Bubblewrap:
 def _check(run: SandboxRun) -> None:
     if not run.argv or any("\0" in word for word in run.argv):
         raise InvalidInput("the command to run is empty, or has a zero byte in it")
-    if not run.folder.is_dir():
+    if not run.folder.is_dir() and not run.folder.is_file():
         raise InvalidInput(f"the folder to run in, {run.folder}, does not exist")
     if run.outlet and not 1024 <= run.outlet.port <= 65535:
         raise InvalidInput(f"a run can be led to a port from 1024 to 65535, not to {run.outlet.port}")
-    folder = run.collect.folder if run.collect else "."
-    plain = folder and "\0" not in folder and str(PurePosixPath(folder)) == folder
-    if not plain or folder.startswith("/") or ".." in PurePosixPath(folder).parts:
-        raise InvalidInput(f"the folder to take out, {folder!r}, is no plain path inside the checkout")
+    if run.kept and (run.mounts or run.collect or not run.kept.is_dir()):
+        raise InvalidInput(f"a run can be given the empty folder {run.kept} alone, with no other folder in it")
+    if run.collect and not _is_inside(run.collect.folder, top=True):
+        raise InvalidInput(f"the folder to take out, {run.collect.folder!r}, is no plain path inside the checkout")
+    for place, folder in run.mounts.items():
+        if not _is_inside(place) or not folder.is_dir():
+            raise InvalidInput(f"the folder {folder} cannot be shown at {place!r}, inside the checkout")
+
+
+def _is_inside(folder: str, *, top: bool = False) -> bool:
+    plain = folder and "\0" not in folder and str(PurePosixPath(folder)) == folder and (top or folder != ".")
+    return bool(plain) and not folder.startswith("/") and ".." not in PurePosixPath(folder).parts
 
 
 def _limit_hit(group: Group, code: int, ended: str) -> str:

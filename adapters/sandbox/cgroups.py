@@ -105,6 +105,17 @@ class ControlGroups:
                     if folder.name.startswith(label_name(label) + ".") or _is_orphan(folder):
                         remove(folder)
 
+    def end_of(self, maker: int, *, born: float) -> int:
+        """End what the process ``maker``, which is dead, made after ``born`` (seconds since 1970), and count it."""
+        ended = set()
+        for hierarchy in self._hierarchies():
+            for parent in hierarchy.parents():
+                for folder in sorted(parent.glob(f"mendwork-*.{maker}.*")):
+                    if folder.stat().st_mtime >= born:
+                        remove(folder)
+                        ended.add(folder.name)
+        return len(ended)
+
     def _hierarchies(self) -> list[Hierarchy]:
         paths: dict[str, str] = {}
         for line in read(self._membership).splitlines():

@@ -39,7 +39,10 @@ class Cell:
         self._transports: list[asyncio.BaseTransport] = []
 
     async def start(self, argv: Sequence[str], folder: Path, *, path: str) -> None:
-        """Start ``argv`` and send it a copy of ``folder``. Raises OSError when no process can be started."""
+        """Start ``argv`` and send it a copy of ``folder``, or ``folder`` itself when that is a tar.
+
+        Raises OSError when no process can be started.
+        """
         environment = {"PATH": path}
         await self._listen(lambda: self._log, self._ends.log_out)
         self._answers.listen(self._loop)
@@ -56,7 +59,7 @@ class Cell:
         self._ends.close_theirs()
         self._init = await self._first_process(self._process.pid)
         self._feeder = await asyncio.create_subprocess_exec(
-            *("tar", "-C", str(folder), "-cf", "-", "."),
+            *_copy_of(folder),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._ends.feed.fileno(),
             stderr=asyncio.subprocess.DEVNULL,
@@ -148,6 +151,10 @@ class _LogReader(asyncio.Protocol):
             self.done.set_exception(self._failure)
         else:
             self.done.set_result(None)
+
+
+def _copy_of(folder: Path) -> tuple[str, ...]:
+    return ("tar", "-C", str(folder), "-cf", "-", ".") if folder.is_dir() else ("cat", str(folder))
 
 
 async def _end(handle: int) -> None:

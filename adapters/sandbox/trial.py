@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from adapters.sandbox import arguments
 from adapters.sandbox.descriptors import Ends, connect
+from adapters.sandbox.ways.inside import ETC
 
 INSTALL = "apt-get install -y bubblewrap"
 _ALLOW = (
@@ -39,7 +40,7 @@ def try_engine(path: str, wiring: Callable[[Ends, Flags], arguments.Wiring]) -> 
         return Trial(flags=None, missing={"engine": f"the sandbox needs {', '.join(absent)}; install it: {INSTALL}"})
     try:
         flags = _known_flags(path)
-        with connect(arguments.ETC) as ends:
+        with connect(ETC) as ends:
             trial = _call(arguments.trial_argv(wiring(ends, flags)), path, ends.inherited())
         failure = trial.stderr.strip() or f"exit code {trial.returncode}" if trial.returncode else ""
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -18,6 +18,20 @@ class Outlet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Egress:
+    """The hosts that a run may reach by name, through a proxy that it finds in its environment (HTTPS_PROXY).
+
+    ``hosts`` are "name" (port 443) or "name:port". Nothing is resolved inside. Outside, a name is looked for in
+    ``hosts`` before it is resolved; addresses, and names of this machine or of a private network, are refused unless
+    ``hosts`` has just that name with its port. Only a host with a port may be asked in plain HTTP. Bounded in
+    connections at once and in bytes of the whole run. ``socket`` is made there and gone with the run.
+    """
+
+    hosts: tuple[str, ...]
+    socket: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Collect:
     """What is taken out of a run that exited with 0: a GNU tar of ``folder`` (relative to ``/work``, "." is all of
     it), written to the file ``into``, at most ``most_bytes`` of it.
@@ -40,7 +54,12 @@ class SandboxRun:
     writes counts against ``memory_bytes``; ``scratch_bytes`` is the size of ``/work`` and of ``/tmp``, each.
     ``allow_missing`` names isolations that the caller accepts to do without ("memory", "pids", "network").
     Sizes in bytes, times in seconds. ``log`` is where stdout and stderr go, interleaved, cut at ``log_bytes``.
-    Without ``outlet`` nothing outside can be reached; without ``collect`` nothing is taken out.
+    Without ``outlet`` and ``egress`` nothing outside can be reached; without ``collect`` nothing is taken out.
+
+    ``mounts`` are folders of the host that are shown read-only in ``/work``, by their place there (relative); what the
+    folder has at that place is left out. ``programs`` are folders in ``/work`` that come first on PATH.
+    With ``kept``, an empty folder of the host, that folder itself is ``/work``: what the run writes there stays. It
+    is another user's afterwards where Mendwork is root. ``folder`` may be a tar file: its content is copied in.
     """
 
     label: str
@@ -57,6 +76,10 @@ class SandboxRun:
     allow_missing: frozenset[str] = frozenset()
     outlet: Outlet | None = None
     collect: Collect | None = None
+    egress: Egress | None = None
+    mounts: Mapping[str, Path] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
+    kept: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +90,8 @@ class SandboxResult:
 
     ``reached`` counts the connections that the outlet's port took, ``refused`` those that it did not. ``collected``:
     the whole tar is in its file; otherwise there is no file (the folder is not there, or is a link, or the command
-    failed or hit a limit)."""
+    failed or hit a limit). ``refused_hosts`` are those that the run asked its egress for and did not get, each with its
+    port, sorted and at most 50: safe to print."""
 
     exit_code: int
     ended: str
@@ -76,6 +100,7 @@ class SandboxResult:
     reached: int = 0
     refused: int = 0
     collected: bool = False
+    refused_hosts: tuple[str, ...] = ()
 
 
 class Sandbox(Protocol):
@@ -91,6 +116,6 @@ class Sandbox(Protocol):
 
         Raises IsolationMissing when something is missing that the run does not allow, ResourceShort when this machine
         cannot start the run now, TooLarge when the folder or what is collected does not fit, InvalidInput for a run
-        that cannot be. After any of them nothing of an outlet or a collection is left.
+        that cannot be. After any of them nothing of an outlet, an egress or a collection is left.
         """
         ...

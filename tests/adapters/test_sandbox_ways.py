@@ -21,8 +21,8 @@ from adapters.compliance.delivery.sandbox_ways import free_port, serving
 from adapters.compliance.sandbox import Bench, until
 from adapters.sandbox.arguments import PROGRAMS
 from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.relay import Relay, relayed
 from adapters.sandbox.trial import open_network
+from adapters.sandbox.ways.relay import Relay, relayed
 from domain.errors import IsolationMissing, ResourceShort
 from domain.ports.sandbox import Collect, Outlet, SandboxRun
 

@@ -92,7 +92,7 @@ async def relayed(outlet: Outlet | None) -> AsyncIterator[Relay]:
         return
     relay = Relay(outlet.port)
     # The folder of the socket is private; the run is another user where Mendwork is root.
-    server = await asyncio.start_unix_server(relay.accept, sock=_listening(outlet.socket), limit=_CHUNK)
+    server = await asyncio.start_unix_server(relay.accept, sock=listening_on(outlet.socket), limit=_CHUNK)
     try:
         yield relay
     finally:
@@ -101,7 +101,7 @@ async def relayed(outlet: Outlet | None) -> AsyncIterator[Relay]:
         await relay.end()
 
 
-def _listening(path: Path) -> socket.socket:
+def listening_on(path: Path) -> socket.socket:
     """A socket at ``path``, however long that is: the kernel takes 107 bytes. Raises OSError."""
     path.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
