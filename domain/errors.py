@@ -158,7 +158,8 @@ class ArtifactFailed(Permanent):
 
 
 class AlreadyRunning(Permanent):
-    """Another ``mendwork dev`` holds this folder; the sentence names its process."""
+    """Another ``mendwork dev`` holds this folder, or a build that would be gone on from is still open; the sentence
+    names it."""
 
 
 class NeedsHuman(MendworkError):

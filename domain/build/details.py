@@ -12,7 +12,7 @@ from domain.trace.delivery.told import FAMILIES, fold_delivery, is_alone, title_
 from domain.trace.order import in_order, key_of, place_of, undone
 from domain.trace.parts import AttemptDetails, BuildDetails, MergedDetails, TaskDetails
 from domain.trace.rebuilding import Key
-from domain.trace.spending import CALLS, logical_call, spending_of
+from domain.trace.spending import CALLS, Spending, logical_call, spending_of
 
 
 class DetailsFold:
@@ -76,6 +76,7 @@ def _fold(details: BuildDetails, event: Event) -> None:
         _attempt(details.task(event.task), event)
     elif event.task:
         _task(details.task(event.task), event)
+        details.head = event.data["commit"] if event.kind == "task.merged" else details.head
     else:
         _build(details, event)
 
@@ -90,8 +91,11 @@ def _build(details: BuildDetails, event: Event) -> None:
             details.started = event.at if event.kind == "build.started" else details.started
         case "build.phase":
             details.phase, details.status, details.ended = data["phase"], "running", 0
+        case "build.restored":
+            _restored(details, event)
         case "build.base":
             details.base, details.base_log = data["commit"], data["log"]
+            details.head = details.base
         case "build.planned":
             _planned(details, event)
         case "build.paused" | "build.resumed":
@@ -136,11 +140,23 @@ def _planned(details: BuildDetails, event: Event) -> None:
         task.status, task.sentence, task.why = "waiting", "", ""
 
 
+def _restored(details: BuildDetails, event: Event) -> None:
+    """What another build had done by its snapshot; ``head`` is where this one stands before it does anything."""
+    data = event.data
+    details.parent, details.base, details.plan = data["token"], data["base"], data.get("plan", "")
+    details.head = data["head"]
+    details.carried = Spending(calls=int(data.get("calls") or 0), cost_micros=int(data.get("spent") or 0))
+    for raw in data.get("tasks", ()):
+        task = details.task(raw["id"])
+        task.title, task.status, task.commit = raw.get("title", ""), raw["status"], raw.get("commit", "")
+
+
 def _ended(details: BuildDetails, event: Event) -> None:
     data = event.data
     details.status, details.sentence, details.ended = data["status"], data["sentence"], event.at
     details.fault = data.get("fault", "")
     details.branch, details.commit = data.get("branch", ""), data.get("commit", "")
+    details.head = details.commit or details.head
     details.diff = data.get("diff", "")
     details.missing = list(data.get("missing", ()))
 

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from domain.build.strategy import strategy
 from domain.errors import InvalidInput, TooLarge, UnknownName
 from domain.money.budget import Budget
 from domain.risk.matrix import AUTONOMOUS
@@ -57,7 +58,8 @@ class TaskRequest:
     task's earlier work. ``places`` is how many of the project's tasks may run at once (0: no limit).
 
     ``baseline`` is the digest of what each test does on ``base``. ``sets_up``: the project's dependencies are set up
-    before the tests; ``packages`` are names that a person has allowed. ``at`` (seconds since 1970) is where the times
+    before the tests; ``packages`` are names that a person has allowed, ``trusted`` the
+    commit whose manifests nobody has to. ``at`` (seconds since 1970) is where the times
     of its commits start from, so that the same task makes the same commits again; 0 is the saga's own start.
     """
 
@@ -90,6 +92,7 @@ class TaskRequest:
     needs_rounds: int = 3
     setup_seconds: float = 0.0
     strategy: str = ""
+    trusted: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +127,10 @@ def decode_build_request(value: Any) -> BuildRequest:
     """Raises InvalidInput or TooLarge with one sentence."""
     request = decode(BuildRequest, value)
     if not request.spec.strip() and not request.resume:
-        raise InvalidInput("the spec is empty")
+        raise InvalidInput("the spec is empty" if "spec" in value else "the field 'spec' is missing")
     if len(request.spec.encode()) > MAX_SPEC_BYTES:
         raise TooLarge(f"the spec has {len(request.spec.encode())} bytes, at most {MAX_SPEC_BYTES} are allowed")
+    strategy(request.strategy)
     for name in request.approved:
         if name not in APPROVALS:
             raise UnknownName.among("approval", name, APPROVALS)

@@ -79,9 +79,11 @@ class TaskDetails:
 class BuildDetails:
     """``diff`` and ``base_log`` are digests; ``faults``, ``calls`` those of the build's own steps (planning, review).
 
-    ``missing`` says which tasks a partial build lacks, and why. ``spent`` is what the log knows of; the ledger knows of
-    lost calls too. ``target`` is the commit that the target branch was forwarded to, ``raised`` what people raised.
-    ``alone`` when this is no build but a delivery that somebody started by itself.
+    ``head`` is the commit where the build stands. ``missing`` says which tasks a partial build lacks, and why.
+    ``spent`` is what the log knows of; the ledger knows of lost calls too. ``target`` is the commit that the target
+    branch was forwarded to, ``raised`` what people raised.
+    ``alone`` when this is no build but a delivery that somebody started by itself. A build that went on from a
+    snapshot has its token as ``parent``, and as ``carried`` what had been spent by then: its calls and their cost.
     """
 
     build: str
@@ -94,6 +96,7 @@ class BuildDetails:
     fault: str = ""
     base: str = ""
     base_log: str = ""
+    head: str = ""
     plan: str = ""
     branch: str = ""
     target: str = ""
@@ -112,6 +115,8 @@ class BuildDetails:
     faults: list[Mapping[str, Any]] = field(default_factory=list)
     calls: list[CallDetails] = field(default_factory=list)
     spent: Spending = NOTHING
+    parent: str = ""
+    carried: Spending = NOTHING
     delivery: DeliveryDetails = field(default_factory=DeliveryDetails)
     alone: bool = False
 

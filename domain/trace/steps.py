@@ -21,6 +21,9 @@ INSTANTS = {
     "build.paused": "paused",
     "build.resumed": "resumed",
     "build.continued": "continued",
+    "build.restored": "went on from",
+    "snapshot.taken": "snapshot",
+    "snapshot.skipped": "no snapshot",
     "build.taken": "taken over",
     "limits.raised": "limits raised",
     "money.warned": "warning",
@@ -149,7 +152,7 @@ def _colour(data: Mapping[str, Any]) -> str:
 
 
 def _remark(data: Mapping[str, Any]) -> str:
-    known = ("why", "sentence", "holder", "by", "choice", "reason", "fault", "commit")
+    known = ("token", "why", "sentence", "holder", "by", "choice", "reason", "fault", "commit")
     return "; ".join(str(data[name]) for name in known if data.get(name))
 
 

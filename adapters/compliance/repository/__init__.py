@@ -1,0 +1,1 @@
+"""What adapters of the workspace ports must hold of snapshots."""
