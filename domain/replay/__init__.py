@@ -1,0 +1,1 @@
+"""A recorded run and another one of the same thing."""
