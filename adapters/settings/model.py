@@ -28,11 +28,12 @@ class TemporalSettings(Section):
 
 class Timeouts(Section):
     """Seconds: after ``heartbeat`` and ``sticky`` a silent worker's work goes to another one; every ``sweep`` seconds
-    terminated builds are looked for, to undo them."""
+    terminated builds are looked for, to undo them; every ``housekeeping`` seconds what nothing needs is taken away."""
 
     heartbeat: float = Field(default=5.0, ge=1.0, allow_inf_nan=False)
     sticky: float = Field(default=5.0, ge=1.0, allow_inf_nan=False)
     sweep: float = Field(default=60.0, ge=1.0, allow_inf_nan=False)
+    housekeeping: float = Field(default=86_400.0, ge=60.0, allow_inf_nan=False)
 
 
 class ModelSettings(Section):

@@ -12,6 +12,7 @@ STOPPED = "stopped"
 UNKNOWN = "unknown"
 
 SWEEPER = "mendwork-sweeper"
+HOUSEKEEPER = "mendwork-housekeeper"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

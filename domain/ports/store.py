@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 from domain.money.budget import Budget, Payer
 from domain.money.charge import Charge
 from domain.money.usage import Bill, Quote, Usage
+from domain.ports.kept.keeping import References
 from domain.ports.language_model import CallKey
 from domain.ports.ledger import Ledger, Places
 from domain.ports.releases import Releases
@@ -240,7 +241,7 @@ class Builds(Protocol):
 
 
 class Store(Protocol):
-    """One database behind the seven ports. Close it, or its threads keep the process alive."""
+    """One database behind the eight ports. Close it, or its threads keep the process alive."""
 
     @property
     def events(self) -> EventLog: ...
@@ -262,6 +263,9 @@ class Store(Protocol):
 
     @property
     def releases(self) -> Releases: ...
+
+    @property
+    def references(self) -> References: ...
 
     async def __aenter__(self) -> Self: ...
 

@@ -141,7 +141,7 @@ async def test_a_second_start_changes_nothing(url: str) -> None:
 
 async def test_a_database_of_a_later_version_is_refused_with_both_revisions(url: str) -> None:
     await on(url, claim_revision, "9999")
-    with pytest.raises(InvalidInput, match=r"'9999'.*knows \['0003', '0002', '0001'\]"):
+    with pytest.raises(InvalidInput, match=r"'9999'.*knows \['0004', '0003', '0002', '0001'\]"):
         await open_store(url)
 
 
