@@ -1,11 +1,13 @@
-"""The demo: ``python examples/demo.py [--yes] [--model provider/name] [--watch SECONDS] [--keep]``, or ``make demo``.
+"""The demo: ``python examples/demo.py [--yes] [--model provider/name] [--watch SECONDS] [--keep]
+[--sandbox mount]``, or ``make demo``.
 
 A real small service with users gets a real feature. A model plans and writes it, two tasks at a time, with mistakes;
 tests in a sandbox, a conflict and another model's review catch them; one of Mendwork's own workers is killed on the
 way; a person is asked; and the feature goes to production without its users noticing. The next change is green and
 bad: its watch takes it back. All of it is checked from outside.
 
-Exit code 0 when everything was as promised, 1 when not,
+``--sandbox mount`` is for machines without bubblewrap: what a model writes is not isolated then, and the feature is
+landed, not delivered. Exit code 0 when everything was as promised, 1 when not,
 130 after Ctrl-C, 143 after SIGTERM.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -22,6 +25,11 @@ from performance import Demo, Wishes
 from stage.narrator import Narrator
 from stage.processes import StageFailure
 from stage.scene import PROJECT, WATCH_SECONDS, fresh_scene
+
+NO_BUBBLEWRAP = (
+    "what a model writes runs in bubblewrap, which this machine does not have: install it, or play without isolation "
+    "by --sandbox mount (make demo MOUNT=1)"
+)
 
 
 class Dismissed(KeyboardInterrupt):
@@ -43,15 +51,25 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="SECONDS",
         help="how long a release is watched; at least 4",
     )
+    parser.add_argument(
+        "--sandbox",
+        choices=("bubblewrap", "mount"),
+        default="bubblewrap",
+        help="mount isolates nothing, and is for machines without bubblewrap",
+    )
     chosen = parser.parse_args(arguments)
     narrator = Narrator()
+    if chosen.sandbox == "bubblewrap" and not shutil.which("bwrap"):
+        narrator.bad(NO_BUBBLEWRAP)
+        return 1
+    wishes = {"watch": max(chosen.watch, 4.0), "mounted": chosen.sandbox == "mount"}
     folder = _folder(keep=chosen.keep)
     signal.signal(signal.SIGTERM, _dismiss)
     try:
         asking = narrator.interactive and not chosen.yes
         with (
             fresh_scene(folder, tell=narrator.tell) as scene,
-            Demo(scene, narrator, Wishes(model=chosen.model, ask=asking, watch=max(chosen.watch, 4.0))) as demo,
+            Demo(scene, narrator, Wishes(model=chosen.model, ask=asking, **wishes)) as demo,
         ):
             kept = demo.play(os.environ)
             if asking:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from stage import finale
 from stage.checks import Promise, bill_promises, report, repository_promises, suite_promises
-from stage.engine import Build, Engine
+from stage.engine import WORKERS, Build, Engine
 from stage.narrator import Narrator
 from stage.person import BY, Decision, decide, decision_promises, undone_promises
 from stage.processes import Program, StageFailure
@@ -31,11 +31,13 @@ NOTE = "Milk, from the second release"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """``model`` "" plays the script; ``ask`` whoever sits at the terminal; ``watch`` releases for so many seconds."""
+    """``model`` "" plays the script; ``ask`` whoever sits at the terminal; ``watch`` releases for so many seconds.
+    ``mounted``: without isolation, and so without production."""
 
     model: str
     ask: bool
     watch: float
+    mounted: bool = False
 
 
 class Demo:
@@ -75,10 +77,13 @@ class Demo:
             scene=self._scene,
             environment=stage_environment(self._scene, environment, scripted=not self._wishes.model),
             narrator=self._narrator,
+            workers=WORKERS - 1 if self._wishes.mounted else WORKERS,
         )
         self._narrator.chapter("Mendwork starts: Temporal's development server and one worker per secret class")
         self._narrator.command("mendwork dev")
         engine.wait_until_ready(self._keep(engine.serve()))
+        if self._wishes.mounted:
+            return self._mounted(engine, base)
         self._production = Production(engine)
         self._open(engine, self._production)
         sabotage = Sabotage(engine)
@@ -91,6 +96,16 @@ class Demo:
             return kept
         return self._second_act(engine, self._production, build) and kept
 
+    def _mounted(self, engine: Engine, base: str) -> bool:
+        """One act: what a model wrote is not isolated, so it gets no users."""
+        self._narrator.tell("Nothing isolates here: what the model writes runs as you, and may reach the network.")
+        self._missing = ["--allow-missing", "network"]
+        sabotage = Sabotage(engine)
+        build, decisions = self._build(engine, None, "spec.md", sabotage)
+        if any(not decision.yes for decision in decisions):
+            return self._refused(engine, build, base, decisions[-1])
+        return self._show(engine, build, sabotage, base, decisions)
+
     def _set_the_scene(self) -> str:
         self._narrator.chapter("A small notes service in a git repository")
         base = make_repository(self._scene)
@@ -100,7 +115,8 @@ class Demo:
         else:
             self._serve_script("answers.yaml")
             self._narrator.tell(f"Two models that answer from a script, one writes, one reviews: {self._base_url}")
-        write_config(self._scene, model=self._wishes.model, base_url=self._base_url, watch=self._wishes.watch)
+        watch = None if self._wishes.mounted else self._wishes.watch
+        write_config(self._scene, model=self._wishes.model, base_url=self._base_url, watch=watch)
         return base
 
     def _serve_script(self, answers: str) -> None:
@@ -141,7 +157,7 @@ class Demo:
         self._missing = ["--allow-missing", "memory,pids"]
 
     def _build(
-        self, engine: Engine, production: Production, spec: str, sabotage: Sabotage | None
+        self, engine: Engine, production: Production | None, spec: str, sabotage: Sabotage | None
     ) -> tuple[Build, list[Decision]]:
         """A specification, built and delivered; whoever is asked decides."""
         title = (EXAMPLE / spec).read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
@@ -165,7 +181,7 @@ class Demo:
             self._follow(build, production, sabotage)
         return build, decisions
 
-    def _follow(self, build: Build, production: Production, sabotage: Sabotage | None) -> Build:
+    def _follow(self, build: Build, production: Production | None, sabotage: Sabotage | None) -> Build:
         self._keep(build.program)
         patience = REAL_SECONDS if self._wishes.model else SCRIPTED_SECONDS
         until = time.monotonic() + patience
@@ -174,7 +190,8 @@ class Demo:
                 raise StageFailure(f"the build is not over after {patience:.0f} s; the logs: {self._scene.logs}")
             if sabotage is not None:
                 sabotage.look(build.name)
-            self._narrator.status(production.line())
+            if production is not None:
+                self._narrator.status(production.line())
             time.sleep(LOOK_EVERY_SECONDS)
         return build
 

@@ -1,4 +1,5 @@
-"""``python3 -m setup.bootstrap [test]``: all that ``make`` needs, on a bare system Python; twice costs nothing."""
+"""``python3 -m setup.bootstrap [demo|mount|test]``: all that ``make`` needs, on a bare system Python; twice costs
+nothing. ``mount`` does without the programs that isolate."""
 
 from __future__ import annotations
 
@@ -11,7 +12,11 @@ from collections.abc import Iterator, Mapping
 from setup.console import TOOLS, SetupError, say
 from setup.python import check_lock, ensure_python
 from setup.server import ensure_server
-from setup.system import FOR_BUILDS, FOR_DOWNLOADS, FOR_TESTS, ensure_system
+from setup.system import BUBBLEWRAP, FOR_BUILDS, FOR_DOWNLOADS, FOR_MOUNT, FOR_TESTS, ensure_system
+
+_WITHOUT = (
+    "or play the demo without isolation, which runs what a model writes as you, on this machine: make demo MOUNT=1"
+)
 
 
 def main(argv: list[str], environment: Mapping[str, str]) -> int:
@@ -19,7 +24,8 @@ def main(argv: list[str], environment: Mapping[str, str]) -> int:
     tests = argv[1:] == ["test"]
     try:
         with _one_at_a_time():
-            needs = (*FOR_DOWNLOADS, *FOR_BUILDS, *(FOR_TESTS if tests else ()))
+            builds = FOR_MOUNT if argv[1:] == ["mount"] else FOR_BUILDS
+            needs = (*FOR_DOWNLOADS, *builds, *(FOR_TESTS if tests else ()))
             ensure_system(needs, environment, root=os.geteuid() == 0)
             ensure_python(environment)
             if tests:
@@ -27,6 +33,8 @@ def main(argv: list[str], environment: Mapping[str, str]) -> int:
             ensure_server(environment)
     except SetupError as error:
         say(str(error))
+        if argv[1:] == ["demo"] and not BUBBLEWRAP.present(environment):
+            say(_WITHOUT)
         return 1
     except KeyboardInterrupt:
         say("interrupted; the next run goes on from here")

@@ -52,6 +52,7 @@ POSTGRES = Need(name="PostgreSQL's server programs", packages=("postgresql",), p
 
 FOR_DOWNLOADS = (CERTIFICATES,)
 FOR_BUILDS = (GIT, BUBBLEWRAP, HAPROXY)
+FOR_MOUNT = (GIT,)
 FOR_TESTS = (POSTGRES,)
 
 

@@ -44,6 +44,7 @@ class Asked:
     unattended: bool = False
     user: str = ""
     deliver: bool = True
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,10 @@ class NewSaga:
 async def start(settings: Settings, asked: Asked) -> int:
     """Start a build under the project's next number; follow it unless asked to detach."""
     request = _request(asked, project_of(settings, asked.project))
+    if asked.dry_run and not asked.detach:
+        from adapters.cli.forecast import rehearse
+
+        return await rehearse(settings, request, json=asked.json)
     return await launch(settings, request, asked)
 
 
@@ -87,7 +92,7 @@ async def launch(settings: Settings, request: BuildRequest, asked: Asked) -> int
     client = await connect(settings, os.environ)
     await check_worker(client, settings)
     async with await open_store(settings.store_url) as store:
-        name = await _start(client, settings, store, request)
+        name = await start_build(client, settings, store, request)
         if asked.detach:
             put(jsonlib.dumps({"build": name}) if asked.json else name)
             return 0
@@ -131,6 +136,7 @@ def _fields(asked: Asked, spec: str, project: Project) -> dict[str, object]:
         "unattended": asked.unattended,
         "user": asked.user or login(),
         "deliver": asked.deliver,
+        "dry_run": asked.dry_run,
     }
 
 
@@ -158,7 +164,9 @@ async def check_worker(client: Client, settings: Settings) -> None:
     raise Transient(f"no worker answers on task queue {queue!r}: start one with `mendwork dev`")
 
 
-async def _start(client: Client, settings: Settings, store: Store, request: BuildRequest) -> str:
+async def start_build(client: Client, settings: Settings, store: Store, request: BuildRequest) -> str:
+    """Start it under its project's next number, and return its name."""
+
     async def name() -> str:
         return build_name(request.project, await store.builds.reserve_number(request.project))
 

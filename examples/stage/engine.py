@@ -31,6 +31,7 @@ class Engine:
     scene: Scene
     environment: Mapping[str, str]
     narrator: Narrator
+    workers: int = WORKERS
 
     def serve(self) -> Program:
         """Start ``mendwork dev``."""
@@ -46,7 +47,7 @@ class Engine:
         until = time.monotonic() + READY_SECONDS
         while time.monotonic() < until:
             state = self.running()
-            if len(state.get("workers", {})) >= WORKERS:
+            if len(state.get("workers", {})) >= self.workers:
                 return state
             if dev.code is not None:
                 raise StageFailure(f"`mendwork dev` ended with {dev.code}: {dev.said()}")

@@ -98,9 +98,10 @@ def git(scene: Scene, *arguments: str) -> str:
     return run(["git", "-C", str(scene.repository), *arguments])
 
 
-def write_config(scene: Scene, *, model: str, base_url: str, watch: float = WATCH_SECONDS) -> None:
-    """The configuration: one project with a target on this machine, watched for ``watch`` seconds, and a model that
-    plans and writes. A scripted one, at ``base_url``, is reviewed by another; a real one reviews itself."""
+def write_config(scene: Scene, *, model: str, base_url: str, watch: float | None = WATCH_SECONDS) -> None:
+    """The configuration: one project with a target on this machine, watched for ``watch`` seconds (None: without a
+    target, and without isolation), and a model that plans and writes. A scripted one, at ``base_url``, is reviewed by
+    another; a real one reviews itself."""
     lines = ["[temporal]\nport = 0\nui_port = 0\n", "[timeouts]\nheartbeat = 2\nsticky = 2\n"]
     if base_url:
         lines += [_scripted("writer", base_url), _scripted("reviewer", base_url)]
@@ -108,8 +109,11 @@ def write_config(scene: Scene, *, model: str, base_url: str, watch: float = WATC
     else:
         lines.append(f"[models.chosen]\nmodel = {json.dumps(model)}")
     lines.append(f'\n[projects.notes]\nrepository = "notes"\ntest = {json.dumps(scene.test_command())}')
-    lines.append('approve = ["change", "release"]')
-    lines.append(_delivery(watch))
+    if watch is None:
+        lines.append('approve = ["change"]\n\n[sandbox]\nengine = "mount"')
+    else:
+        lines.append('approve = ["change", "release"]')
+        lines.append(_delivery(watch))
     scene.config.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

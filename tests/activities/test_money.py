@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.money import Money, PlaceInput, SpentInput
+from activities.accounts.money import Money, PlaceInput, SpentInput
 from activities.repository.landing import CompensateInput
 from adapters.compliance.calls import ANSWER, BOUND, CALL, KEY
 from adapters.store import open_store
