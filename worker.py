@@ -45,26 +45,31 @@ class Part:
 @asynccontextmanager
 async def saga_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """Workflows, and what reads and writes the store beside them."""
+    from activities.accounts.forecasting import Forecasting
+    from activities.accounts.money import Money
     from activities.delivery.lanes import Lanes
     from activities.delivery.releases import ReleaseBook
-    from activities.money import Money
     from activities.records import Records
+    from activities.repository.snapshots import SnapshotBook
     from activities.sweeping import Sweeping
+    from adapters.cli.house.home import beside_the_store
     from adapters.store import open_store
     from adapters.temporal.connect import connect
     from adapters.temporal.delivery.lanes import TemporalLanes
     from adapters.temporal.sagas import TemporalSagas
-    from adapters.temporal.schedule import ensure_sweeper
+    from adapters.temporal.schedule import ensure_housekeeper, ensure_sweeper
     from workflows.build_saga import BuildSaga
     from workflows.delivery.lane import Lane
     from workflows.delivery.saga import DeliverySaga
     from workflows.delivery.watch import KpiWatch
+    from workflows.housekeeper import Housekeeper
     from workflows.sweeper import SweepBuild, Sweeper
     from workflows.task_saga import TaskSaga
 
     async with await open_store(settings.store_url) as store:
         client = await connect(settings, environment)
         await ensure_sweeper(client, settings)
+        await ensure_housekeeper(client, settings)
         records = Records(events=store.events, undo=store.undo)
         money = Money(ledger=store.ledger, places=store.places)
         sagas = TemporalSagas(client)
@@ -77,7 +82,10 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
         activities += [sweeping.find_orphans, sweeping.examine_build, sweeping.expire_holds]
         activities += [book.open_release, book.record_release, book.find_release, book.count_past]
         activities += [lanes.join_lane, lanes.look_at_holder, lanes.recall_releases]
-        workflows = [BuildSaga, TaskSaga, DeliverySaga, KpiWatch, Lane, Sweeper, SweepBuild]
+        activities.append(SnapshotBook(store=store, sagas=sagas).find_snapshot)
+        activities.append(Forecasting(store=store, queue=queue, engine=settings.sandbox.engine).forecast_build)
+        workflows = [BuildSaga, TaskSaga, DeliverySaga, KpiWatch, Lane, Sweeper, SweepBuild, Housekeeper]
+        activities += beside_the_store(settings, store)
         yield Part(suffix="", activities=activities, workflows=workflows)
 
 
@@ -92,8 +100,11 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     from activities.repository.changes import Changes
     from activities.repository.landing import Landings
     from activities.repository.merging import Merging
+    from activities.repository.snapshots import Snapshots
     from activities.reviewing import Reviewing
     from adapters.blobs import open_blobs
+    from adapters.cli.house.home import at_home
+    from adapters.code import open_code
     from adapters.git.adapter import open_git
     from adapters.prompts.jinja import JinjaPrompts
     from adapters.schemas import open_schemas
@@ -101,7 +112,8 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
     mirrors, sources = git.mirrors, git.sources
     intake = Intake(engine=engine, mirrors=mirrors, blobs=blobs)
-    prompts = Prompts(engine=engine, sources=sources, templates=JinjaPrompts(), blobs=blobs)
+    code = open_code(settings.state)
+    prompts = Prompts(engine=engine, sources=sources, templates=JinjaPrompts(), blobs=blobs, code=code)
     changes = Changes(engine=engine, workspaces=git.workspaces, mirrors=mirrors, sources=sources, blobs=blobs)
     landings = Landings(engine=engine, landing=git.landing, mirrors=mirrors, sources=sources, blobs=blobs)
     merging = Merging(engine=engine, merges=git.merges, sources=sources, blobs=blobs)
@@ -116,7 +128,10 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     activities += [landings.land_result, landings.retract_result, landings.forget_build]
     activities += [landings.forward_target, landings.rewind_target]
     activities += [admission.admit_delivery, admission.pin_commit, admission.assess_change]
-    yield Part(suffix="-workspace", activities=activities)
+    snapshots = Snapshots(engine=engine, pins=mirrors, blobs=blobs, models=tuple(settings.models))
+    activities += [snapshots.pin_snapshot, snapshots.restore_snapshot]
+    with at_home(settings, "workspace") as house:
+        yield Part(suffix="-workspace", activities=[*activities, *house])
 
 
 @asynccontextmanager
@@ -140,22 +155,35 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     """Model-written code runs from here, and nowhere else."""
     from activities.delivery.artifacts import Artifacts
     from activities.delivery.integration import Integration
-    from activities.gates import Bench, Gates
+    from activities.gates import Gates
+    from activities.sandboxed.bench import Bench
+    from activities.sandboxed.environments import Environments
+    from activities.sandboxed.manifests import Manifests
     from adapters.blobs import open_blobs
+    from adapters.cli.house.home import at_home
+    from adapters.environments import open_environments
+    from adapters.environments.lists import known_packages
     from adapters.git.adapter import open_git
-    from adapters.sandbox.bubblewrap import Bubblewrap
+    from adapters.sandbox import open_sandbox
     from adapters.sandbox.toolchain import default_toolchain
 
     def toolchain(project: Project) -> tuple[Path, ...]:
         return tuple(map(Path, project.toolchain)) or default_toolchain(project.test, environment.get("PATH", ""))
 
-    engine, blobs, workspaces = _engine(settings), open_blobs(settings.state), open_git(settings.state).workspaces
-    bench = Bench(sandbox=Bubblewrap(), folder=settings.state / "work", toolchain=toolchain)
+    engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
+    workspaces = git.workspaces
+    sandbox = open_sandbox(settings.sandbox.engine, environment)
+    environments = open_environments(settings.state)
+    bench = Bench(sandbox=sandbox, folder=settings.state / "work", toolchain=toolchain, environments=environments)
+    manifests = Manifests(sources=git.sources, known=known_packages())
+    setups = Environments(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench, manifests=manifests)
     gates = Gates(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
     artifacts = Artifacts(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
     integration = Integration(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
     activities: list[Callable[..., Any]] = [gates.run_gates, artifacts.build_artifact, integration.run_integration]
-    yield Part(suffix="-sandbox", activities=activities, slots=2)
+    activities += [setups.prepare_environment, gates.measure_base]
+    with at_home(settings, "sandbox") as house:
+        yield Part(suffix="-sandbox", activities=[*activities, *house], slots=2)
 
 
 @asynccontextmanager

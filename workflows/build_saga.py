@@ -15,18 +15,20 @@ from workflows.faults import failure, last_fault
 from workflows.people.conversation import Conversation
 from workflows.phases.approval import approve, missing
 from workflows.phases.delivering import deliver
+from workflows.phases.forecasting import forecast
 from workflows.phases.intake import intake
 from workflows.phases.landing import land
 from workflows.phases.planning import approve_plan, plan
 from workflows.phases.review import review
 from workflows.phases.tasks import tasks
 from workflows.policies import to_its_end
+from workflows.resume.snapshots import snapshot
 from workflows.state import BuildState
 
 with workflow.unsafe.imports_passed_through():
     from domain.build.names import check_build_name
     from domain.build.requests import decode_build_request
-    from domain.errors import MendworkError
+    from domain.errors import MendworkError, UnknownName
     from domain.flow.board import MERGED
     from domain.ports.releases import PROMOTED
 
@@ -47,7 +49,8 @@ ENDINGS = {"Cancelled": "aborted", "Aborted": "aborted", "Escalated": "escalated
 class BuildResult:
     """What a build ends with: the branch in the user's repository and the commit it points at. ``status`` is
     "succeeded" or "partial"; ``missing`` are the tasks that a partial one lacks. What was landed and could not be
-    delivered is "undelivered", "rolled back" or "unclear"."""
+    delivered is "undelivered", "rolled back" or "unclear". A dry run is "planned", and one that was only wanted until
+    some phase "stopped": neither has a branch."""
 
     build: str
     status: str
@@ -79,7 +82,8 @@ class BuildSaga(Conversation):
         self._main = asyncio.current_task()
         build.renew = self._continue
         try:
-            await self._phases(build)
+            if stopped := await self._phases(build):
+                return await to_its_end(self._stop(build, *stopped))
         except (ActivityError, ChildWorkflowError, MendworkError, asyncio.CancelledError) as error:
             await to_its_end(self._fail(build, error))
         return await to_its_end(self._succeed(build))
@@ -101,15 +105,27 @@ class BuildSaga(Conversation):
         """Small and pure."""
         return self._build.desk.shown(self._build.name)
 
-    async def _phases(self, build: Build) -> None:
+    async def _phases(self, build: Build) -> tuple[str, str] | None:
+        """Run to the end; or to where the request wants it, with the status and the sentence of that."""
+        request, state = build.request, build.state
+        if request.until and request.until not in PHASES:
+            raise UnknownName.among("phase", request.until, PHASES)
         if workflow.info().continued_run_id:
-            build.recorder.note("build.continued", phase=build.state.phase)
-        while build.state.phase != "done":
-            if build.full and build.state.phase != "intake":
+            build.recorder.note("build.continued", phase=state.phase)
+        while state.phase != "done":
+            if build.full and state.phase != "intake":
                 await self._continue()
-            build.state.phase = await PHASES[build.state.phase](build)
+            ran, state.phase = state.phase, await PHASES[state.phase](build)
+            if request.until == ran and not (request.resume and ran == "intake"):
+                return "stopped", f"after {ran}, as it was wanted"
+            if request.dry_run and ran == "plan":
+                await forecast(build)
+                return "planned", f"{len(build.briefs)} tasks, as a dry run: nothing was written"
+            if state.phase not in (ran, "done") and not request.dry_run:
+                await snapshot(build, after=ran)
         build.effects.heed_cancellation()
         build.effects.shield()
+        return None
 
     async def _continue(self) -> None:
         """Go on in a new run: nothing is under way now but what the state carries."""
@@ -140,6 +156,15 @@ class BuildSaga(Conversation):
             tasks=tuple(name for name, task in state.tasks.items() if task.status == MERGED),
             missing=tuple(item["task"] for item in lost),
         )
+
+    async def _stop(self, build: Build, status: str, sentence: str) -> BuildResult:
+        """End before the end: what was done on the way is undone."""
+        build.effects.shield()
+        self._status = status
+        left = await build.undo.undo_all()
+        sentence += "".join(f"; could not be undone: {each}" for each in left)
+        await self._end(build, sentence, commit=build.head.commit)
+        return BuildResult(build=build.name, status=status, branch="", commit=build.head.commit, tasks=())
 
     async def _fail(self, build: Build, error: BaseException) -> None:
         """Undo what was done, and raise what the saga ends with."""

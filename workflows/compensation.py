@@ -14,8 +14,8 @@ from workflows.policies import DEPLOY, RESTORE, STORE, WORKSPACE, Effects, Polic
 from workflows.state import Undo
 
 with workflow.unsafe.imports_passed_through():
+    from activities.accounts.money import Money
     from activities.delivery.deploys import Deploys
-    from activities.money import Money
     from activities.records import CloseUndoInput, Records, RegisterUndoInput
     from activities.repository.landing import CompensateInput, Landings
 

@@ -16,14 +16,14 @@ from workflows.recorder import Recorder
 from workflows.state import BuildState, Head
 
 with workflow.unsafe.imports_passed_through():
-    from activities.money import Money, SpentInput
+    from activities.accounts.money import Money, SpentInput
     from activities.packets import Packed, Packets, PackInput
     from activities.planning import TaskBrief
     from domain.build.requests import BuildRequest, TaskOutcome
     from domain.errors import PhaseMissing
     from domain.human.asks import Answer, Ask
     from domain.human.raising import Raised, raised
-    from domain.money.budget import Payer, Spent
+    from domain.money.budget import Budget, Payer, Spent
 
 if TYPE_CHECKING:
     from activities.intake import AdmittedBuild
@@ -79,6 +79,12 @@ class Build:
         info = workflow.info()
         limit = self.state.admitted.limits.history_events if self.state.admitted else 0
         return info.is_continue_as_new_suggested() or 0 < limit < info.get_current_history_length()
+
+    @property
+    def budget(self) -> Budget:
+        """The limits of its own calls: what was spent before its snapshot counts as spent."""
+        budget, carried = self.admitted.budget, self.state.carried_micros
+        return replace(budget, build=max(0, budget.build - carried)) if budget.build is not None else budget
 
     def payer(self, *, phase: str, role: str, task: str = "") -> Payer:
         """Whom a call of this build is charged to."""

@@ -17,10 +17,12 @@ with workflow.unsafe.imports_passed_through():
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A commit of the build and how many tests ran on it (-1: the runner cannot count)."""
+    """A commit of the build, how many tests ran on it (-1: the runner cannot count) and what each of them did
+    (``baseline``, a digest; "" where the runner does not tell)."""
 
     commit: str
     ran: int
+    baseline: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,11 @@ class BuildState:
     ``phase`` is the next to run. ``plans`` counts the plans that models were asked for, ``reviews`` the reviews,
     ``landings`` the tries to land: they number steps, and never go back. ``gates`` is the last verdict on the head,
     ``used`` each task id's last attempt over all plans, ``authors`` the models that wrote what was merged, ``asked``
-    what is asked now, by what it is about, ``delivered`` what its delivery reported.
+    what is asked now, by what it is about, ``delivered`` what its delivery reported. ``packages`` are names that a
+    person allowed to be installed.
+
+    ``started`` (seconds since 1970) is where the times of its commits begin. A build that goes on from a snapshot has
+    its token as ``parent``, and what had been spent by then, in micro-dollars and calls, as ``carried``.
     """
 
     phase: str = "intake"
@@ -68,3 +74,10 @@ class BuildState:
     delivering: bool = False
     delivered: dict[str, Any] = field(default_factory=dict)
     undo: list[Undo] = field(default_factory=list)
+    packages: tuple[str, ...] = ()
+    strategy: str = ""
+    started: int = 0
+    snapshots: int = 0
+    parent: str = ""
+    carried_micros: int = 0
+    carried_calls: int = 0

@@ -11,14 +11,14 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from workflows.faults import failure, last_fault
-from workflows.phases.attempt import Attempt, Attempts
+from workflows.lines.attempt import Attempt, Attempts
 from workflows.policies import PLACE, STORE, Effects
 from workflows.recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
-    from activities.money import Money, PlaceInput
+    from activities.accounts.money import Money, PlaceInput
     from domain.build.requests import TaskOutcome, TaskRequest, decode
-    from domain.errors import AttemptsExhausted, MendworkError
+    from domain.errors import AttemptsExhausted, MendworkError, UnknownPackages
     from domain.money.budget import Budget
     from domain.risk.confidence import confidence_in
     from domain.risk.evidence import Evidence, Made, Past, Touched
@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.risk.matrix import decide
     from domain.risk.policy import RiskPolicy
 
-STUCK = ("AttemptsExhausted", "ModelsExhausted", "BudgetExhausted")
+STUCK = ("AttemptsExhausted", "ModelsExhausted", "BudgetExhausted", "NeedsExhausted", "UnknownPackages")
 """What a person may get a task out of."""
 
 
@@ -49,7 +49,7 @@ class TaskSaga:
         self._effects.beat_every(timedelta(seconds=self._request.heartbeat))
         self._effects.paused = self._effects.paused or self._request.paused
         self._recorder = Recorder(build=self._request.build, task=self._request.task)
-        self._recorder.note("task.started", base=self._request.base, first=self._request.first)
+        self._note_started()
         attempts = Attempts(request=self._request, effects=self._effects, recorder=self._recorder)
         attempts.number = self._request.first - 1
         attempts.budget = self._budget or attempts.budget
@@ -95,6 +95,24 @@ class TaskSaga:
         if self._attempts is not None:
             self._attempts.budget = budget
 
+    def _note_started(self) -> None:
+        """With what it takes to run the same task again."""
+        request = self._request
+        self._recorder.note(
+            "task.started",
+            base=request.base,
+            first=request.first,
+            baseline=request.baseline,
+            spec=request.spec,
+            plan=request.plan,
+            at=request.at,
+            base_ran=request.base_ran,
+            allow_missing=list(request.allow_missing),
+            reason=request.reason[:2_000],
+            report=request.report,
+            change=request.change,
+        )
+
     async def _in_place(self, attempts: Attempts) -> TaskOutcome:
         """The attempts, while the task holds one of its project's places."""
         request = self._request
@@ -117,6 +135,8 @@ class TaskSaga:
         self._last = Attempt(reason=request.reason, report=request.report, change=request.change)
         for number in range(request.first, request.first + request.attempts):
             self._last = await attempts.make(number, self._last)
+            if self._last.unknown:
+                raise UnknownPackages(self._last.reason)
             if self._last.commit:
                 return self._weighed(self._outcome("green"))
         raise AttemptsExhausted(f"{request.attempts} attempts were not enough; {self._last.reason}")
@@ -156,6 +176,8 @@ class TaskSaga:
             model=last.model,
             diff=last.change,
             report=last.report,
+            baseline=last.baseline,
+            packages=last.unknown,
         )
 
     @property

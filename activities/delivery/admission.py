@@ -34,6 +34,8 @@ class AdmittedDelivery:
     consent: Consent
     heartbeat: float
     test_seconds: float
+    setup_seconds: float = 0.0
+    sets_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,8 @@ class Admission:
             consent=project.consent,
             heartbeat=self._engine.heartbeat,
             test_seconds=project.limits.test_seconds,
+            setup_seconds=project.limits.setup_seconds,
+            sets_up=project.setup is not None,
         )
 
     @activity.defn

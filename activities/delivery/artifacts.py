@@ -24,12 +24,14 @@ _BUILD_ENVIRONMENT = {"SOURCE_DATE_EPOCH": "315532800"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildArtifactInput:
-    """``label`` names the attempt; ``commit`` is in the project's mirror."""
+    """``label`` names the attempt; ``commit`` is in the project's mirror. ``environment`` is the key of the project's
+    set-up, "" for none."""
 
     label: str
     project: str
     commit: str
     allow_missing: tuple[str, ...] = ()
+    environment: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class Artifacts(OnBench):
             folder=folder,
             allow_missing=request.allow_missing,
             environment=_BUILD_ENVIRONMENT,
+            dependencies=request.environment,
             collect=output_folder(delivery.output),
         )
         async with self._bench.ran(project, job) as ended:

@@ -27,13 +27,15 @@ _LOOK_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIntegrationInput:
-    """``url`` is staging's address on this machine's loopback, ``http://127.0.0.1:PORT``."""
+    """``url`` is staging's address on this machine's loopback, ``http://127.0.0.1:PORT``. ``environment`` is the key of
+    the project's set-up, "" for none."""
 
     label: str
     project: str
     commit: str
     url: str
     allow_missing: tuple[str, ...] = ()
+    environment: str = ""
 
 
 class Integration(OnBench):
@@ -58,6 +60,7 @@ class Integration(OnBench):
                 allow_missing=request.allow_missing,
                 environment={TARGET_URL: f"http://127.0.0.1:{port}"},
                 reach=port,
+                dependencies=request.environment,
             )
             async with self._bench.ran(project, job) as ended:
                 gone = await asyncio.to_thread(look, port, delivery.health)

@@ -8,7 +8,11 @@ import typer
 
 from adapters.cli import books
 from adapters.cli.decide import commands as decisions
+from adapters.cli.house import commands as house
+from adapters.cli.init import commands as beginnings
 from adapters.cli.release import commands as deliveries
+from adapters.cli.replay import commands as replays
+from adapters.cli.resume import commands as resumes
 
 app = typer.Typer(
     name="mendwork",
@@ -57,12 +61,13 @@ def build(
     project: Annotated[str, typer.Option(help="A project of mendwork.toml; not needed where there is one.")] = "",
     title: Annotated[str, typer.Option(help="One line; the spec's first by default.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Print the build's name and come back at once.")] = False,
-    allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
+    allow_missing: Annotated[str, typer.Option(help="Isolations to do without here: memory,pids,network.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Approve the plan and the change beforehand.")] = False,
     approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change,release.")] = "",
     unattended: Annotated[bool, typer.Option("--unattended", help="Nobody answers: skip what is stuck.")] = False,
     no_deliver: Annotated[bool, typer.Option("--no-deliver", help="Land the result, and do not deliver it.")] = False,
     user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan, and tell what the rest would take.")] = False,
     json: Json = False,
 ) -> None:
     """Start a build and follow it. On a terminal it asks there; Ctrl-C detaches and leaves it running."""
@@ -80,6 +85,7 @@ def build(
         unattended=unattended,
         user=user,
         deliver=not no_deliver,
+        dry_run=dry_run,
     )
     run(lambda settings: command.start(settings, asked))
 
@@ -145,9 +151,13 @@ def show(
     run(lambda settings: command.show(settings, wanted))
 
 
+app.add_typer(beginnings.app)
 app.add_typer(decisions.app)
 app.add_typer(books.app)
 app.add_typer(deliveries.app)
+app.add_typer(replays.app)
+app.add_typer(resumes.app)
+app.add_typer(house.app)
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

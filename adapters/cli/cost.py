@@ -5,12 +5,13 @@ from __future__ import annotations
 import json as jsonlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from adapters.cli.lines import plain
 from adapters.cli.session import put, say
 from adapters.settings import Settings
+from domain.build.details import fold_details
 from domain.errors import InvalidInput, UnknownName
 from domain.money.budget import Spent
 from domain.money.usage import dollars
@@ -33,6 +34,15 @@ class CostWanted:
     json: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What had been spent by the snapshot that a build goes on from, in calls and micro-dollars."""
+
+    token: str
+    calls: int
+    micros: int
+
+
 async def cost(settings: Settings, wanted: CostWanted) -> int:
     """Print a line a group, their sum, and the calls of which nobody knows what they cost. Raises UnknownName."""
     from adapters.store import open_store
@@ -43,13 +53,26 @@ async def cost(settings: Settings, wanted: CostWanted) -> int:
         lines = await store.ledger.costs(by, build=wanted.build, project=wanted.project)
         builds = {line.name for line in await store.ledger.costs("build", project=wanted.project)}
         calls = [call for call in await store.ledger.open_calls(build=wanted.build) if call.build in builds]
+        carried = await _carried(store, wanted.build)
     if wanted.json:
-        put(jsonlib.dumps(_as_json(by, wanted, lines, calls)))
-    elif not lines:
-        say("mendwork: no model has been called")
-    else:
+        put(jsonlib.dumps(_as_json(by, wanted, lines, calls) | {"carried": asdict(carried) if carried else None}))
+        return 0
+    if lines:
         _put_text(by, lines, calls)
+    elif carried is None:
+        say("mendwork: no model has been called")
+    if carried is not None:
+        put(f"carried over from {plain(carried.token)}: {carried.calls} calls, {dollars(carried.micros)}")
     return 0
+
+
+async def _carried(store: Store, build: str) -> Carried | None:
+    """None for a build that began from the start, and for several."""
+    if not build:
+        return None
+    details = fold_details(build, [event for _, event in await store.events.read(build)])
+    spent = details.carried
+    return Carried(token=details.parent, calls=spent.calls, micros=spent.cost_micros) if details.parent else None
 
 
 async def reconcile(settings: Settings, key: str, usd: float) -> int:

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from adapters.cli.house.home import end_leftovers
+from adapters.sandbox import warnings as sandbox_warnings
 from adapters.settings import Settings
 from adapters.temporal.connect import connect_to, external_target
 from adapters.temporal.environment import DEPLOY, WORKERS, worker_environment
@@ -52,6 +54,9 @@ async def run_dev(settings: Settings, *, environment: Mapping[str, str], options
     options = options or DevOptions()
     with only_instance(settings.state), _stop_signals() as stop:
         try:
+            for line in sandbox_warnings(settings.sandbox.engine):
+                options.say(f"sandbox   {line}")
+            await asyncio.to_thread(end_leftovers, settings, say=options.say)
             async with _server(settings, environment, options) as (state, server):
                 await _serve(_Session(settings, environment, options, state), server, stop)
         finally:

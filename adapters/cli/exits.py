@@ -17,6 +17,8 @@ INTERRUPTED = 130
 
 _BY_STATUS = {
     "succeeded": DONE,
+    "planned": DONE,
+    "stopped": DONE,
     "aborted": REFUSED,
     "partial": PARTIAL,
     "escalated": ESCALATED,

@@ -13,6 +13,7 @@ from domain.trace.delivery.told import FAMILIES
 PHASES = {
     "base": "running the project's own tests on its base",
     "plan": "planning",
+    "forecast": "reckoning what the plan would take",
     "review": "reviewing the change",
     "landing": "putting the result on its branch",
     "deliver": "delivering it",
@@ -35,7 +36,7 @@ def line_of(event: Event) -> str | None:
 def _text(event: Event) -> str | None:
     kind, data = event.kind, event.data
     family = kind.partition(".")[0]
-    if family in ("ask", "answer", "build", "limits", "target", "money"):
+    if family in ("ask", "answer", "build", "limits", "target", "money", "snapshot"):
         return _build(kind, data)
     if family in FAMILIES:
         text = delivery_text(kind, data)
@@ -73,11 +74,20 @@ def _build(kind: str, data: Mapping[str, Any]) -> str | None:
             return f"base {data['commit'][:12]}: {plain(data['reason'])}"
         case "build.planned":
             return f"{len(data['tasks'])} tasks: " + ", ".join(plain(task["id"]) for task in data["tasks"])
+        case "build.forecast":
+            from adapters.cli.forecast import line_for  # it imports this file
+
+            return line_for(data["forecast"])
         case "build.ended":
             lacks = "" if data["status"] == "partial" else _missing(data.get("missing", ()))  # its sentence says it
             return f"{data['status']}: {plain(data['sentence'])}{lacks}"
         case "build.paused" | "build.resumed":
             return f"{kind.removeprefix('build.')} by {plain(data.get('by', 'unknown'))}"
+        case "build.restored":
+            spent = dollars(int(data.get("spent") or 0))
+            return f"goes on from {plain(data['token'])}, before {plain(data['phase'])}; {spent} was spent by then"
+        case "snapshot.skipped":
+            return f"no snapshot could be taken after {plain(data['after'])}: {plain(data['sentence'])}"
         case "build.continued":
             return "its history is long: it goes on in a new run"
         case "build.taken":

@@ -150,6 +150,8 @@ async def _packet_text(blobs: Blobs, content: bytes) -> str:
 
 def _put_summary(details: BuildDetails, only: str) -> None:
     put(f"{details.build}  {details.status}  {plain(details.title)}")
+    if details.parent:
+        put(f"  goes on from {plain(details.parent)}")
     if details.branch:
         put(f"  branch {details.branch} at {details.commit[:12]}, from {details.base[:12]}")
     if details.sentence and details.status != "succeeded":

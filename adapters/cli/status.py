@@ -49,6 +49,8 @@ async def one(settings: Settings, build: str, *, json: bool) -> int:
         return 0
     paused = "  paused" if details.paused and details.status == "running" else ""
     put(f"{details.build}  {details.status}  {details.phase}{paused}  {plain(details.title)}")
+    if details.parent:
+        put(f"  goes on from {plain(details.parent)}, by which {dollars(details.carried.cost_micros)} was spent")
     for task in details.tasks.values():
         put(f"  {task.task}  {task.status}  {len(task.attempts)} attempts  {plain(task.title)}")
         if task.sentence and task.status not in ("merged", "succeeded"):
@@ -144,6 +146,7 @@ def _as_json(details: BuildDetails, tries: Any) -> dict[str, Any]:
         "build": details.build,
         "project": details.project,
         "title": details.title,
+        "parent": details.parent,
         "phase": details.phase,
         "status": details.status,
         "sentence": details.sentence,
@@ -170,6 +173,7 @@ def _as_json(details: BuildDetails, tries: Any) -> dict[str, Any]:
             for task in details.tasks.values()
         ],
         "cost_micros": _cost(calls),
+        "carried_micros": details.carried.cost_micros,
         "calls": len(calls),
         "calls_running": running if going_on else 0,
         "calls_unknown": sum(call.state == "unknown" for call in calls) + (0 if going_on else running),

@@ -12,8 +12,11 @@ from domain.ports.prompts import PromptTemplates
 from domain.review.diff import ShownDiff
 
 TASK = PlannedTask(id="api", title="The API", instructions="do it", files=(), tests=(), depends_on=())
-PLAN = {"spec": "add tags", "tree": ("a.py (3 bytes)",), "readme": "", "problems": ()}
-CHANGE = {"spec": "add tags", "task": TASK, "tree": (), "files": (), "reason": "", "report": "", "change": ""}
+PLAN = {"spec": "add tags", "tree": ("a.py (3 bytes)",), "readme": "", "problems": (), "outlines": (), "strategy": ""}
+CHANGE = {
+    "spec": "add tags", "task": TASK, "tree": (), "files": (), "outlines": (), "asked": (), "rounds": 0, "strategy": "",
+    "reason": "", "report": "", "change": "",
+}  # fmt: skip
 REVIEW = {"spec": "add tags", "tasks": (TASK,), "missing": (), "diff": ShownDiff(text="+tags"), "files": ()}
 PRODUCT: Mapping[str, Mapping[str, object]] = {"plan": PLAN, "change": CHANGE, "review": REVIEW}
 
@@ -36,7 +39,7 @@ class PromptTemplatesCompliance:
         assert templates.render("plan", PLAN) == templates.render("plan", PLAN)
 
     def test_a_value_that_was_not_given_is_an_error(self, templates: PromptTemplates) -> None:
-        with pytest.raises(InvalidInput, match=r"readme|tree|problems"):
+        with pytest.raises(InvalidInput, match=r"readme|tree|problems|outlines|strategy"):
             templates.render("plan", {"spec": "add tags"})
 
     def test_an_unknown_template_lists_the_known_ones(self, templates: PromptTemplates) -> None:

@@ -20,7 +20,8 @@ class TaskState:
     ``attempt`` is its last logical attempt (never counted back, so that keys stay unique), ``sent_back`` how often its
     green work was refused after all. ``reason``, ``report`` and ``change`` (digests) are what the next attempt is told.
     ``locks`` are files that it touched without declaring them. ``kind`` and ``sentence`` say why it is stuck,
-    ``action`` and ``why`` what the escalation matrix says of its green work.
+    ``action`` and ``why`` what the escalation matrix says of its green work. ``base`` is what ``commit`` was written
+    on, ``packages`` are names that it wants installed and nobody knows.
     """
 
     status: str = WAITING
@@ -35,6 +36,8 @@ class TaskState:
     sentence: str = ""
     action: str = AUTONOMOUS
     why: str = ""
+    base: str = ""
+    packages: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
     tried: list[dict[str, str]] = field(default_factory=list)
 

@@ -15,6 +15,8 @@ LONGEST = 2_000
 
 APPROVAL = ("approve", "reject")
 STUCK = ("retry", "raise", "skip", "take", "abort")
+UNKNOWN = ("allow", *STUCK)
+"""About packages that nobody knows."""
 UNSURE = ("retry", "raise", "skip", "abort")
 WATCH = ("promote", "extend", "roll_back")
 """About a release that is watched and cannot be judged."""
@@ -93,7 +95,7 @@ def decode_answer(raw: Any, *, choice: str = "") -> Answer:
     if isinstance(raw, Mapping) and choice:
         raw = {**raw, "choice": choice}
     answer = decode(Answer, raw)
-    known = APPROVAL if choice in APPROVAL else (*STUCK, *WATCH)
+    known = APPROVAL if choice in APPROVAL else (*UNKNOWN, *WATCH)
     if answer.choice not in known:
         raise InvalidInput(f"unknown choice {answer.choice[:40]!r}; known: {', '.join(known)}")
     digest = answer.digest.strip().lower()

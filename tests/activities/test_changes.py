@@ -58,8 +58,11 @@ class Bench:
         request = RenderChangeInput(project="shop", base=base, spec=spec, plan=await self.plan(), task="mul")
         return (await ActivityEnvironment().run(self.prompts.render_change_prompt, request)).prompt
 
-    async def apply(self, base: str, *operations: dict[str, Any], prompt: str = "", attempt: int = 1) -> AppliedChange:
-        change = await self.blobs.put(canonical({"summary": "Add mul", "operations": operations}))
+    async def apply(
+        self, base: str, *operations: dict[str, Any], prompt: str = "", attempt: int = 1, needs: tuple[str, ...] = ()
+    ) -> AppliedChange:
+        answer: dict[str, Any] = {"summary": "Add mul", "operations": operations}
+        change = await self.blobs.put(canonical(answer | ({"needs": needs} if needs else {})))
         request = ApplyChangeInput(
             project="shop",
             build="b1",
@@ -162,3 +165,27 @@ async def test_the_head_moves_once_and_a_late_writer_loses(bench: Bench) -> None
     with pytest.raises(Overtaken):
         await bench.advance(base, late.commit)
     assert await bench.mirrors.head("shop", build="b1") == mine.commit
+
+
+async def test_an_answer_that_needs_files_is_no_commit(bench: Bench) -> None:
+    base = await bench.start()
+    applied = await bench.apply(base, needs=("app.py", "gone.py"), prompt=await bench.prompt(base))
+    assert applied == AppliedChange(commit="", written="", diff="", files=0, needs=("app.py",))
+
+
+async def test_an_answer_with_operations_is_applied_whatever_it_needs(bench: Bench) -> None:
+    base = await bench.start()
+    applied = await bench.apply(base, NEW, needs=("no such file",))
+    assert (applied.touched, applied.needs) == (("mul.py",), ())
+
+
+async def test_needs_that_name_nothing_go_back_to_the_model(bench: Bench) -> None:
+    base = await bench.start()
+    with pytest.raises(InvalidChange, match=r"'src/app.py' \(there is app.py\)"):
+        await bench.apply(base, needs=("src/app.py",))
+
+
+async def test_an_answer_with_neither_operations_nor_needs_is_none(bench: Bench) -> None:
+    base = await bench.start()
+    with pytest.raises(InvalidChange, match="names no file"):
+        await bench.apply(base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -28,6 +28,9 @@ class OneDiff:
         raise NotImplementedError
 
     async def read(self, project: str, commit: str, path: str) -> bytes:
+        raise NotImplementedError
+
+    async def read_many(self, project: str, files: Sequence[TreeFile]) -> Mapping[str, bytes]:
         raise NotImplementedError
 
     async def contains(self, project: str, commit: str, *, ancestor: str) -> bool:

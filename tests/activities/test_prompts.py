@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,6 +66,9 @@ class Tree:
 
     async def read(self, project: str, commit: str, path: str) -> bytes:
         return self._files[path]
+
+    async def read_many(self, project: str, files: Sequence[TreeFile]) -> Mapping[str, bytes]:
+        return {file.path: self._files[file.path] for file in files}
 
     async def contains(self, project: str, commit: str, *, ancestor: str) -> bool:
         raise AssertionError("no history is asked for here")

@@ -80,6 +80,7 @@ async def test_a_script_gets_micros_under_stable_names(settings: Settings, capsy
             "at": CALL.at}  # fmt: skip
     assert json.loads(line) == {
         "by": "model", "build": "", "project": "a", "lines": [{"name": "fast", **sums}], "total": sums, "open": [lost],
+        "carried": None,
     }  # fmt: skip
 
 

@@ -17,8 +17,11 @@ from domain.errors import InvalidInput, UnknownName
 from domain.review.diff import ShownDiff
 
 TASK = PlannedTask(id="api", title="The API", instructions="do it", files=(), tests=(), depends_on=())
-PLAN = {"spec": "tags", "tree": ("a.py (3 bytes)",), "readme": "", "problems": ()}
-CHANGE = {"spec": "tags", "task": TASK, "tree": (), "files": (), "reason": "", "report": "", "change": ""}
+PLAN = {"spec": "tags", "tree": ("a.py (3 bytes)",), "readme": "", "problems": (), "outlines": (), "strategy": ""}
+CHANGE = {
+    "spec": "tags", "task": TASK, "tree": (), "files": (), "outlines": (), "asked": (), "rounds": 0, "strategy": "",
+    "reason": "", "report": "", "change": "",
+}  # fmt: skip
 REVIEW = {"spec": "tags", "tasks": (TASK,), "missing": (), "diff": ShownDiff(text="+x = 1\n"), "files": ()}
 
 
@@ -107,7 +110,7 @@ def test_no_text_can_end_its_own_fence(text: str) -> None:
 
 def test_a_missing_value_is_an_error_that_names_it() -> None:
     with pytest.raises(InvalidInput, match="'readme' is undefined"):
-        JinjaPrompts().render("plan", {"spec": "", "tree": (), "problems": ()})
+        JinjaPrompts().render("plan", {name: value for name, value in PLAN.items() if name != "readme"})
 
 
 def test_an_unknown_template_lists_the_known() -> None:

@@ -295,3 +295,12 @@ def test_the_best_reading_of_a_cut_text_comes_with_its_doubt() -> None:
 def test_text_without_json_is_unreadable(text: str) -> None:
     with pytest.raises(Unreadable):
         parse_json(text)
+
+
+def test_a_change_may_lack_its_needs_and_may_have_them() -> None:
+    plain = json.dumps({"summary": "s", "operations": []})
+    assert json.loads(SCHEMAS.decode("Change", plain).value or "")["needs"] == []
+    asking = json.dumps({"summary": "s", "operations": [], "needs": ["a.py"]})
+    assert json.loads(SCHEMAS.decode("Change", asking).value or "")["needs"] == ["a.py"]
+    assert SCHEMAS.decode("Change", json.dumps({"summary": "s", "operations": [], "needs": "a.py"})).value is None
+    assert "needs" in SCHEMAS.schema("Change")["required"]

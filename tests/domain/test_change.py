@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from domain.build.change import Edit, edited, path_problem
+from domain.build.change import MOST_NEEDS, Change, Edit, FileOperation, edited, needed, path_problem
 from domain.errors import InvalidChange
 
 segments = st.text(st.characters(codec="utf-8", categories=("L", "N", "Pd", "Pc")), min_size=1, max_size=20)
@@ -115,3 +116,50 @@ def test_places_that_overlap_are_more_than_one() -> None:
 
 def test_no_edits_leave_the_text() -> None:
     assert edited("f", "text", ()) == "text"
+
+
+PRESENT = ("app/api.py", "app/store.py", "tests/test_api.py", "README.md")
+
+
+def asking(*needs: str, operations: tuple[FileOperation, ...] = ()) -> Change:
+    return Change(summary="", operations=operations, needs=needs)
+
+
+def test_needs_are_the_files_that_there_are_each_once_and_in_order() -> None:
+    change = asking("tests/test_api.py", " ./app/api.py ", "gone.py", "app/api.py")
+    assert needed(change, PRESENT) == ("tests/test_api.py", "app/api.py")
+
+
+def test_a_change_that_changes_something_needs_nothing() -> None:
+    operation = FileOperation(action="delete", path="README.md", content="", edits=())
+    assert needed(asking("app/api.py", operations=(operation,)), PRESENT) == ()
+    assert needed(asking("no such file", operations=(operation,)), PRESENT) == ()
+    assert needed(asking(), PRESENT) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [("lib/store.py", "app/store.py"), ("app/apy.py", "app/api.py"), ("test/test_api.py", "tests/test_api.py")],
+)
+def test_needs_that_name_nothing_are_told_what_is_near(asked: str, near: str) -> None:
+    with pytest.raises(InvalidChange, match=rf"'{asked}' \(there is {near}"):
+        needed(asking(asked), PRESENT)
+
+
+def test_needs_that_name_nothing_and_nothing_near_are_told_so() -> None:
+    with pytest.raises(InvalidChange, match=r"files that do not exist: '../etc/passwd'; 'xyz'$"):
+        needed(asking("../etc/passwd", "xyz"), PRESENT)
+
+
+def test_more_needs_than_one_prompt_could_show_are_refused() -> None:
+    assert len(needed(asking(*(f"{n}.py" for n in range(MOST_NEEDS))), [f"{n}.py" for n in range(99)])) == MOST_NEEDS
+    with pytest.raises(InvalidChange, match="needs 21 files; at most 20"):
+        needed(asking(*(f"{n}.py" for n in range(MOST_NEEDS + 1))), PRESENT)
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
+def test_what_is_needed_is_always_a_file_of_the_tree(needs: list[str]) -> None:
+    found: tuple[str, ...] = ()
+    with contextlib.suppress(InvalidChange):
+        found = needed(asking(*needs), PRESENT)
+    assert set(found) <= set(PRESENT)

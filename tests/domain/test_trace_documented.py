@@ -73,7 +73,7 @@ def test_every_kind_can_be_folded_and_shown_with_the_data_that_is_documented(kin
 
 
 SAMPLES: dict[str, Any] = {
-    "tasks": [{"id": "a", "title": "A", "depends_on": [], "files": []}],
+    "tasks": [{"id": "a", "title": "A", "depends_on": [], "files": [], "status": "merged", "commit": "c"}],
     "usage": {"input_tokens": 1, "output_tokens": 1, "cost_micros": None},
     "faults": [],
     "problems": ["why"],
@@ -86,6 +86,13 @@ SAMPLES: dict[str, Any] = {
     "green": True,
     "seconds": 0.5,
     "ran": 3,
+    "spent": 7,
+    "calls": 2,
+    "forecast": {"basis": "a guess"},
+    "names": ["left-pad"],
+    "approved": ["plan"],
+    "allow_missing": [],
+    "paths": ["a.py"],
     "times": 1,
     "turn": 1,
     "deadline": 9,

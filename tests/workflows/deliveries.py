@@ -32,6 +32,7 @@ from activities.gates import GateReport
 from activities.packets import Packed, PackInput
 from activities.records import CloseUndoInput, RecordEventsInput, RegisterUndoInput
 from activities.repository.landing import CompensateInput
+from activities.sandboxed.environments import Prepared, PrepareInput
 from domain.build.project import Consent
 from domain.delivery.project import Delivery
 from domain.kpi.policy import WatchPolicy
@@ -88,6 +89,7 @@ class Outside:
     production: Production = field(default_factory=Production)
     before: Callable[[str, Any], None] = lambda name, request: None
     held: str = ""
+    sets_up: bool = False
     hold: asyncio.Event = field(default_factory=asyncio.Event)
     holding: asyncio.Event = field(default_factory=asyncio.Event)
     integration: Callable[[RunIntegrationInput], GateReport] = lambda _: REPORT
@@ -136,8 +138,18 @@ class Outside:
     async def do_admit(self, request: AdmitDeliveryInput) -> AdmittedDelivery:
         await self._did("admit_delivery", request)
         return AdmittedDelivery(
-            project="shop", delivery=self.delivery, consent=self.consent, heartbeat=2.0, test_seconds=5.0
+            project="shop",
+            delivery=self.delivery,
+            consent=self.consent,
+            heartbeat=2.0,
+            test_seconds=5.0,
+            sets_up=self.sets_up,
         )
+
+    @activity.defn(name="prepare_environment")
+    async def do_prepare(self, request: PrepareInput) -> Prepared:
+        await self._did("prepare_environment", request)
+        return Prepared(key=f"env-{request.commit}")
 
     @activity.defn(name="pin_commit")
     async def do_pin(self, request: PinCommitInput) -> str:

@@ -6,16 +6,17 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.gates import GateReport, RunGatesInput
+from activities.accounts.forecasting import ForecastInput
+from activities.accounts.money import PlaceInput, SpentInput
+from activities.gates import BaseReport, GateReport, MeasureBaseInput, RunGatesInput
 from activities.intake import AdmitBuildInput, AdmittedBuild, FetchBaseInput
 from activities.models import CalledModel, CallModelInput
-from activities.money import PlaceInput, SpentInput
 from activities.packets import Packed, PackInput
 from activities.planning import AdoptedPlan, AdoptPlanInput, CheckedPlan, CheckPlanInput, TaskBrief
 from activities.prompts import RenderAgainInput, RenderChangeInput, RenderedPrompt, RenderPlanInput, RenderReviewInput
@@ -29,14 +30,31 @@ from activities.repository.merging import (
     TakeCommitInput,
     TakenCommit,
 )
+from activities.repository.snapshots import FindSnapshotInput, FoundSnapshot, PinSnapshotInput, RestoreSnapshotInput
 from activities.reviewing import CheckedReview, CheckReviewInput
+from activities.sandboxed.environments import Prepared, PrepareInput
 from domain.build.project import Consent, Limits
+from domain.money.amounts import Amount, Range
 from domain.money.budget import Budget, Spent
+from domain.money.forecast import Forecast
 from domain.money.usage import Usage
 from domain.ports.store import Event
 
 GREEN = GateReport(green=True, reason="3 tests passed", ran=3, log="log", report="", seconds=0.1)
 RED = GateReport(green=False, reason="1 of 3 tests failed", ran=3, log="log", report="trimmed", seconds=0.1)
+BASE = BaseReport(
+    usable=True,
+    green=True,
+    reason="3 tests passed",
+    ran=3,
+    failing=0,
+    flaky=0,
+    baseline="before",
+    log="log",
+    report="",
+    seconds=0.2,
+)
+FORECAST = Forecast(basis="a guess", tasks=(), more=0, totals=Range(low=Amount(), expected=Amount(), high=Amount()))
 CLEAN = CheckedReview(findings="findings", high=(), medium=0, low=1)
 USAGE = Usage(input_tokens=10, output_tokens=5, cost_micros=42)
 TASKS = (
@@ -69,6 +87,12 @@ class World:
     check: Callable[[CheckPlanInput], CheckedPlan] = lambda _: CheckedPlan(tasks=TASKS, problems=())
     apply: Callable[[ApplyChangeInput], None] = lambda _: None
     gates: Callable[[RunGatesInput], GateReport] = lambda _: GREEN
+    base: BaseReport = BASE
+    prepare: Callable[[PrepareInput], Prepared] = lambda _: Prepared(key="env")
+    needs: Callable[[ApplyChangeInput], tuple[str, ...]] = lambda _: ()
+    snapshots: dict[str, PinSnapshotInput] = field(default_factory=dict)
+    pin: Callable[[PinSnapshotInput], None] = lambda _: None
+    sets_up: bool = False
     land: Callable[[LandInput], None] = lambda _: None
     forget: Callable[[CompensateInput], bool] = lambda _: True
     rebase: Callable[[RebaseInput], RebasedCommit] = lambda r: RebasedCommit(commit=f"{r.head}@{r.onto}", diff="d")
@@ -118,7 +142,47 @@ class World:
             validation=self.validation,
             consent=self.consent,
             budget=self.budget,
+            sets_up=self.sets_up,
         )
+
+    @activity.defn(name="prepare_environment")
+    async def do_prepare_environment(self, request: PrepareInput) -> Prepared:
+        self.done.append(("prepare_environment", request))
+        return self.prepare(request)
+
+    @activity.defn(name="measure_base")
+    async def do_measure_base(self, request: MeasureBaseInput) -> BaseReport:
+        self.done.append(("measure_base", request))
+        return self.base
+
+    @activity.defn(name="forecast_build")
+    async def do_forecast_build(self, request: ForecastInput) -> Any:
+        self.done.append(("forecast_build", request))
+        return asdict(FORECAST)
+
+    @activity.defn(name="pin_snapshot")
+    async def do_pin_snapshot(self, request: PinSnapshotInput) -> str:
+        self.done.append(("pin_snapshot", request))
+        self.pin(request)
+        digest = f"state-{request.build}-{request.number}"
+        self.snapshots[digest] = request
+        return digest
+
+    @activity.defn(name="find_snapshot")
+    async def do_find_snapshot(self, request: FindSnapshotInput) -> FoundSnapshot:
+        self.done.append(("find_snapshot", request))
+        row = next((e for e in self.events if e.kind == "snapshot.taken" and e.data["token"] == request.token), None)
+        if row is None:
+            raise refuse("InvalidInput", f"there is no snapshot {request.token}")
+        told = {
+            name: row.data[name] for name in ("token", "number", "phase", "state", "base", "head", "spent", "calls")
+        }
+        return FoundSnapshot(build=row.build, project="notes", **told)
+
+    @activity.defn(name="restore_snapshot")
+    async def do_restore_snapshot(self, request: RestoreSnapshotInput) -> dict[str, Any]:
+        self.done.append(("restore_snapshot", request))
+        return dict(self.snapshots[request.state].state)
 
     @activity.defn(name="fetch_base")
     async def do_fetch_base(self, request: FetchBaseInput) -> str:
@@ -156,6 +220,8 @@ class World:
     async def do_apply_change(self, request: ApplyChangeInput) -> AppliedChange:
         self.done.append(("apply_change", request))
         self.apply(request)
+        if needs := self.needs(request):
+            return AppliedChange(commit="", written="", diff="", files=0, needs=needs)
         touched = self.touch(request)
         return AppliedChange(
             commit=f"{request.task}-{request.attempt}", written="w", diff="d", files=1, touched=touched

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 
 from activities.models import CalledModel, CallModelInput
 from activities.planning import CheckedPlan, CheckPlanInput
-from tests.workflows.fakes import GREEN, RED, World, fits, refuse, unfit
+from tests.workflows.fakes import BASE, GREEN, RED, World, fits, refuse, unfit
 from tests.workflows.running import SPEC, UNATTENDED, begin, build, failure_of, serving
 
 
@@ -22,7 +23,7 @@ async def test_a_build_runs_its_tasks_in_order_each_on_the_last_ones_commit(clie
     assert result["status"] == "succeeded"
     assert result["commit"] == "api-1"
     assert [(move.old, move.new) for move in world.of("advance_head")] == [("c0", "store-1"), ("store-1", "api-1")]
-    assert [run.base_ran for run in world.of("run_gates")] == [None, 3, 3]
+    assert [run.base_ran for run in world.of("run_gates")] == [3, 3]
     assert world.events[-1].kind == "build.ended"
 
 
@@ -45,7 +46,7 @@ async def test_every_outward_step_has_its_undo_registered_before_it_acts_and_clo
 
 
 async def test_a_red_attempt_tells_the_next_one_what_was_wrong(client: Client) -> None:
-    reports = iter([GREEN, RED, GREEN, GREEN])
+    reports = iter([RED, GREEN, GREEN])
     world = World(gates=lambda _: next(reports))
     await build(client, world)
     first, second, third = world.of("render_change_prompt")
@@ -80,9 +81,10 @@ async def test_a_task_out_of_attempts_fails_the_build_and_leaves_nothing_behind(
 
 
 async def test_a_red_base_is_refused_before_any_model_is_asked(client: Client) -> None:
-    world = World(gates=lambda _: RED)
+    world = World(base=replace(BASE, usable=False, reason="1 test failed, and cannot be told by name"))
     error = await failure_of(client, world)
     assert error.type == "BaseIsRed"
+    assert "cannot be told by name" in error.message
     assert world.of("call_model") == []
     assert len(world.of("forget_build")) == 1
 
@@ -181,7 +183,7 @@ async def test_what_cannot_be_undone_is_said(client: Client) -> None:
     def forget(request: Any) -> bool:
         raise refuse("RepositoryRefused", "the disk is gone")
 
-    world = World(gates=lambda _: RED, forget=forget)
+    world = World(base=replace(BASE, usable=False), forget=forget)
     await failure_of(client, world)
     assert "could not be undone: forget_build: the disk is gone" in world.events[-1].data["sentence"]
     assert [close.outcome.partition(":")[0] for close in world.of("close_undo")] == ["undone", "failed"]

@@ -174,7 +174,10 @@ class TestQuestions:
             result = await handle.result()
         assert result["status"] == "succeeded"
         reasons = [event.data["reason"] for event in world.events if event.kind == "answer.refused"]
-        assert "unknown choice 'maybe'; known: retry, raise, skip, take, abort, promote, extend, roll_back" in reasons
+        assert (
+            "unknown choice 'maybe'; known: allow, retry, raise, skip, take, abort, promote, extend, roll_back"
+            in reasons
+        )
         assert any("taking over needs a commit" in reason for reason in reasons)
 
 

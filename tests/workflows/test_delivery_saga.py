@@ -70,6 +70,16 @@ class TestTheWay:
         assert [release.revision for release in outside.releases] == list(range(1, len(outside.releases) + 1))
         assert all(seconds >= 0 for seconds in last.record["timings"].values())
 
+    async def test_a_project_with_a_set_up_is_built_and_tested_in_the_environment_of_its_commit(
+        self, client: Client
+    ) -> None:
+        outside = Outside(sets_up=True)
+        await deliver(client, outside)
+        (prepared,) = outside.of("prepare_environment")
+        key = f"env-{prepared.commit}"
+        assert [build.environment for build in outside.of("build_artifact")] == [key]
+        assert [run.environment for run in outside.of("run_integration")] == [key]
+
     async def test_each_undo_is_registered_before_its_step_acts_and_final_at_the_end(self, client: Client) -> None:
         outside = Outside()
         await deliver(client, outside)

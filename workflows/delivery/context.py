@@ -48,6 +48,7 @@ class Found:
     release: int = 0
     commit: str = ""
     artifact: str = ""
+    environment: str = ""
     config: str = ""
     snapshot: Snapshot = field(default_factory=Snapshot)
     live_commit: str = ""

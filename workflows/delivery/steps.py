@@ -8,6 +8,7 @@ from temporalio import workflow
 
 from workflows.delivery.context import Delivering, row
 from workflows.faults import Stopped
+from workflows.lines.gating import Kit, prepare
 from workflows.policies import DEPLOY, SANDBOX, STORE, WORKSPACE, granting
 
 with workflow.unsafe.imports_passed_through():
@@ -135,17 +136,32 @@ async def assess(d: Delivering) -> Assessed:
 async def build(d: Delivering) -> None:
     """The artefact, named by its digest. Raises ArtifactFailed, TooLarge, IsolationMissing."""
     await d.enter("artifact")
+    d.found.environment = await _set_up(d)
     building = BuildArtifactInput(
         label=f"{d.name}/artifact/1",
         project=d.admitted.project,
         commit=d.found.commit,
         allow_missing=d.request.allow_missing,
+        environment=d.found.environment,
     )
     policy = granting(SANDBOX, d.admitted.test_seconds)
     built = await d.effects.run(policy, Artifacts.build_artifact, building)
     d.found.artifact = built.artifact
     d.recorder.note("artifact.built", **row(built))
     await d.write()
+
+
+async def _set_up(d: Delivering) -> str:
+    """The key of the commit's environment. It was landed, or a person named it: its own manifests are trusted."""
+    kit = Kit(
+        project=d.admitted.project,
+        sets_up=d.admitted.sets_up,
+        setup_seconds=d.admitted.setup_seconds,
+        test_seconds=d.admitted.test_seconds,
+        allow_missing=d.request.allow_missing,
+    )
+    prepared = await prepare(kit, d.effects, d.recorder, label=f"{d.name}/artifact/1", commit=d.found.commit)
+    return prepared.key
 
 
 async def stage(d: Delivering) -> None:
@@ -202,6 +218,7 @@ async def integrate(d: Delivering) -> None:
         commit=d.found.commit,
         url=d.found.staging_url,
         allow_missing=d.request.allow_missing,
+        environment=d.found.environment,
     )
     policy = granting(SANDBOX, d.admitted.test_seconds)
     report = await d.effects.run(policy, Integration.run_integration, running)

@@ -53,8 +53,16 @@ def task_request(build: Build, task: str) -> TaskRequest:
         change=state.change,
         user=build.request.user,
         places=limits.project_parallel,
-        budget=admitted.budget,
+        budget=build.budget,
         paused=build.effects.paused,
+        baseline=build.head.baseline,
+        sets_up=admitted.sets_up,
+        packages=build.state.packages,
+        at=build.state.started,
+        needs_rounds=limits.needs_rounds,
+        setup_seconds=limits.setup_seconds,
+        strategy=build.state.strategy,
+        trusted=build.base.commit,
     )
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from temporalio import workflow
 
 from workflows.context import Build, Wanted
-from workflows.phases.child import run_task, task_request
-from workflows.phases.merging import SentBack, Work
+from workflows.lines.child import run_task, task_request
+from workflows.lines.merging import SentBack, Work
 
 with workflow.unsafe.imports_passed_through():
     from domain.build.requests import TaskOutcome
     from domain.errors import Aborted
     from domain.flow.board import ASKING, MERGED, RUNNING, SKIPPED, WAITING, WRITTEN, Node, must_wait, undeclared
-    from domain.human.asks import STUCK, Answer
+    from domain.human.asks import STUCK, UNKNOWN, Answer
     from domain.human.raising import Raised
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Line:
             report=outcome.report,
             model=outcome.model,
         )
+        self._state.commit, self._state.base, self._state.packages = outcome.commit, outcome.base, outcome.packages
         if outcome.status != "green":
             self._stuck(outcome.kind, outcome.sentence)
             return
@@ -85,6 +86,7 @@ class Line:
         if refused is None:
             state.status, state.kind, state.sentence, state.locks = MERGED, "", "", ()
             state.reason = state.report = state.change = ""
+            await self._crew.merged()
             return
         self._send_back(refused)
 
@@ -117,10 +119,15 @@ class Line:
             about="task",
             task=self._node.id,
             sentence=f"task {self._node.id} is stuck: {state.sentence}",
-            choices=STUCK,
-            document={"kind": state.kind, "tried": state.tried, "spent": asdict(spent)},
+            choices=UNKNOWN if state.packages else STUCK,
+            document={**self._document(), "spent": asdict(spent)},
         )
         await self._act(await build.question(wanted))
+
+    def _document(self) -> dict[str, Any]:
+        state = self._state
+        packages = {"packages": list(state.packages)} if state.packages else {}
+        return {"kind": state.kind, "tried": state.tried, **packages}
 
     async def _act(self, answer: Answer) -> None:
         build, state = self._build, self._state
@@ -131,6 +138,8 @@ class Line:
                     state.reason = f"{state.sentence}. A person says: {answer.reason}"
                 state.sent_back = 0
                 state.status = WAITING  # for a place and its files, like every task that starts
+            case "allow":
+                await self._allow(answer)
             case "take":
                 await self._take(answer)
             case "abort":
@@ -140,6 +149,23 @@ class Line:
             case _:
                 state.status = SKIPPED
                 build.recorder.note("task.skipped", task=self._node.id, sentence=f"{answer.by}: {state.sentence}"[:300])
+
+    async def _allow(self, answer: Answer) -> None:
+        """What was written goes on to its gates, with the packages that it wants; red, it is written again."""
+        build, state = self._build, self._state
+        build.state.packages = tuple(dict.fromkeys((*build.state.packages, *state.packages)))
+        build.recorder.note("packages.allowed", task=self._node.id, names=list(state.packages), by=answer.by)
+        last = state.tried[-1] if state.tried else {}
+        work = Work(
+            task=self._node.id,
+            base=state.base,
+            commit=state.commit,
+            ran=None,
+            diff=last.get("diff", ""),
+            model=last.get("model", ""),
+        )
+        state.packages = ()
+        await self._merge(work)
 
     async def _take(self, answer: Answer) -> None:
         """A commit by hand is the task's result if it merges and its tests are green; else the question stays."""

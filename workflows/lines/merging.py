@@ -10,11 +10,11 @@ from temporalio.exceptions import ActivityError
 
 from workflows.context import Build
 from workflows.faults import last_fault
-from workflows.policies import SANDBOX, WORKSPACE, granting
+from workflows.lines.gating import gate
+from workflows.policies import WORKSPACE
 from workflows.state import Head
 
 with workflow.unsafe.imports_passed_through():
-    from activities.gates import GateReport, Gates, RunGatesInput
     from activities.repository.changes import AdvanceHeadInput, Changes
     from activities.repository.merging import Merging, RebasedCommit, RebaseInput, TakeCommitInput
     from domain.build.requests import TaskOutcome
@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """Commits from ``base`` to ``commit`` that wait for their merge. ``ran`` counts the tests that passed on them, None
-    when nothing was run; ``diff`` is a digest."""
+    when nothing was run; ``baseline`` is what each of them did, ``diff`` a digest."""
 
     task: str
     base: str
@@ -31,6 +31,7 @@ class Work:
     ran: int | None
     diff: str
     model: str = ""
+    baseline: str = ""
 
     @classmethod
     def of(cls, outcome: TaskOutcome) -> Work:
@@ -42,6 +43,7 @@ class Work:
             ran=outcome.ran,
             diff=outcome.diff,
             model=outcome.model,
+            baseline=outcome.baseline,
         )
 
 
@@ -83,7 +85,7 @@ class Merger:
     async def _merge(self, work: Work) -> SentBack | None:
         build, head = self._build, self._build.head
         if work.base == head.commit and work.ran is not None:
-            await self._advance(work, Head(commit=work.commit, ran=work.ran))
+            await self._advance(work, Head(commit=work.commit, ran=work.ran, baseline=work.baseline))
             return None
         rebased = await rebase(build, onto=head.commit, base=work.base, head=work.commit)
         build.recorder.note("merge.tried", task=work.task, onto=head.commit, **asdict(rebased))
@@ -93,12 +95,12 @@ class Merger:
             return SentBack(why="conflict", sentence=sentence, report=rebased.report, change=work.diff)
         self._gated += 1
         label = f"{build.name}/merge/{work.task}/{build.state.tasks[work.task].attempt}/{self._gated}"
-        report = await gate(build, commit=rebased.commit, label=label, base_ran=head.ran)
+        report = await gate(build, commit=rebased.commit, label=label, before=head)
         build.recorder.note("gates.ran", task=work.task, label="merge", **asdict(report))
         if not report.green:
             sentence = f"together with what was merged meanwhile the tests are red: {report.reason}"
             return SentBack(why="red", sentence=sentence, report=report.report, change=work.diff)
-        await self._advance(work, Head(commit=rebased.commit, ran=report.ran))
+        await self._advance(work, Head(commit=rebased.commit, ran=report.ran, baseline=report.baseline))
         return None
 
     async def _advance(self, work: Work, new: Head) -> None:
@@ -122,16 +124,3 @@ async def rebase(build: Build, *, onto: str, base: str, head: str) -> RebasedCom
     """The commits from ``base`` to ``head`` on top of ``onto``."""
     request = RebaseInput(project=build.admitted.project, build=build.name, onto=onto, base=base, head=head)
     return await build.effects.run(WORKSPACE, Merging.rebase_commits, request)
-
-
-async def gate(build: Build, *, commit: str, label: str, base_ran: int) -> GateReport:
-    """The project's tests on a commit that nobody wrote as it is."""
-    gates = RunGatesInput(
-        label=label,
-        project=build.admitted.project,
-        commit=commit,
-        base_ran=base_ran,
-        allow_missing=build.request.allow_missing,
-    )
-    policy = granting(SANDBOX, build.admitted.limits.test_seconds)
-    return await build.effects.run(policy, Gates.run_gates, gates, summary="the merged tree's tests")

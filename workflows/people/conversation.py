@@ -86,7 +86,7 @@ class Conversation(Answering):
             return build.desk.refuse("the build is not admitted yet", choice="raise_limits", by=asked.by)
         build.raise_limits(asked)
         build.recorder.note("limits.raised", **asdict(asked))
-        await self._tell("set_budget", build.admitted.budget)
+        await self._tell("set_budget", build.budget)
         return Ruling(outcome="accepted", reason="the limits hold for what starts from now on")
 
     async def _pause(self, what: str, said: Saying) -> Ruling:

@@ -9,8 +9,9 @@ from temporalio.exceptions import ActivityError
 
 from workflows.context import Build, Wanted
 from workflows.faults import last_fault
+from workflows.lines.gating import gate
+from workflows.lines.merging import rebase
 from workflows.phases.approval import weighed
-from workflows.phases.merging import gate, rebase
 from workflows.policies import WORKSPACE
 from workflows.state import Head
 
@@ -81,12 +82,12 @@ async def _caught_up(build: Build) -> str:
         return f"the target branch has moved and conflicts in {', '.join(rebased.conflicts[:5])}"
     build.state.landings += 1
     label = f"{build.name}/landing/{build.state.landings}"
-    report = await gate(build, commit=rebased.commit, label=label, base_ran=-1)
+    report = await gate(build, commit=rebased.commit, label=label, before=None)
     build.recorder.note("gates.ran", label="landing", **asdict(report))
     if not report.green:
         return f"on top of the target branch, which has moved, the tests are red: {report.reason}"
-    build.state.base = Head(commit=target, ran=build.base.ran)
-    build.state.head = Head(commit=rebased.commit, ran=report.ran)
+    build.state.base = Head(commit=target, ran=build.base.ran, baseline=build.base.baseline)
+    build.state.head = Head(commit=rebased.commit, ran=report.ran, baseline=report.baseline)
     return ""
 
 

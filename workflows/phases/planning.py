@@ -80,7 +80,13 @@ async def approve_plan(build: Build) -> str:
 
 async def _question(build: Build, problems: tuple[str, ...]) -> Question:
     admitted = build.admitted
-    render = RenderPlanInput(project=admitted.project, base=build.head.commit, spec=admitted.spec, problems=problems)
+    render = RenderPlanInput(
+        project=admitted.project,
+        base=build.head.commit,
+        spec=admitted.spec,
+        problems=problems,
+        strategy=build.state.strategy,
+    )
     rendered = await build.effects.run(WORKSPACE, Prompts.render_plan_prompt, render)
     return Question(
         build=build.name,
@@ -92,5 +98,5 @@ async def _question(build: Build, problems: tuple[str, ...]) -> Question:
         output_tokens=admitted.limits.output_tokens,
         seconds=admitted.limits.model_seconds,
         payer=build.payer(phase="plan", role="reasoning"),
-        budget=admitted.budget,
+        budget=build.budget,
     )

@@ -73,7 +73,7 @@ async def _reviewed(build: Build) -> tuple[CalledModel, CheckedReview]:
         output_tokens=admitted.limits.output_tokens,
         seconds=admitted.limits.model_seconds,
         payer=build.payer(phase="review", role="validation"),
-        budget=admitted.budget,
+        budget=build.budget,
     )
     called = await ask(question, effects=build.effects, recorder=build.recorder)
     check = CheckReviewInput(review=called.value, tasks=merged, plan=state.plan, diff=rendered.diff)

@@ -8,9 +8,10 @@ from temporalio import workflow
 
 from workflows.context import Build
 from workflows.faults import Stopped
-from workflows.phases.line import Line
-from workflows.phases.merging import Merger
+from workflows.lines.line import Line
+from workflows.lines.merging import Merger
 from workflows.phases.planning import read_briefs
+from workflows.resume.snapshots import snapshot_among_tasks
 
 with workflow.unsafe.imports_passed_through():
     from domain.flow.board import ASKING, BLOCKED, ENDED, RUNNING, Node, block, startable
@@ -63,6 +64,10 @@ class Crew:
     def stir(self) -> None:
         """A task's state changed: others may start now."""
         self._dirty = True
+
+    async def merged(self) -> None:
+        """A task's work is in the head: a state to come back to."""
+        await snapshot_among_tasks(self._build)
 
     async def dismiss(self) -> None:
         """Stop the lines that still run, and wait until each has stopped."""
