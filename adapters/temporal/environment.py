@@ -15,10 +15,7 @@ _EVERYBODY = (
     *("SSL_CERT_*", "REQUESTS_CA_BUNDLE", "PYTHON*", "MENDWORK_*", "TEMPORAL_*"),
 )
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
-_OWN = {
-    "model": ("*_API_KEY", "*_API_BASE", "AWS_*", "AZURE_*", "GOOGLE_*", "VERTEX*", *_PROXIES),
-    "sandbox": _PROXIES,  # for the way to the registries, which is outside of every run; no run sees them
-}
+_MODEL = ("*_API_KEY", "*_API_BASE", "AWS_*", "AZURE_*", "GOOGLE_*", "VERTEX*", *_PROXIES)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NEVER_SHARED = ("MENDWORK_*_API_KEY",)
 
@@ -37,8 +34,10 @@ def worker_environment(
         if name in deploy_names or name in key_names:
             return name in {"model": key_names, DEPLOY: deploy_names}.get(worker, ())
         if worker == "model":
-            return _matches(name, _EVERYBODY) or _matches(name, _OWN["model"])
-        return not _matches(name, _NEVER_SHARED) and _matches(name, (*_EVERYBODY, *_OWN.get(worker, ())))
+            return _matches(name, _EVERYBODY) or _matches(name, _MODEL)
+        if worker == "sandbox" and name in _PROXIES:
+            return "@" not in environment[name]  # the way to the registries, but never a password
+        return not _matches(name, _NEVER_SHARED) and _matches(name, _EVERYBODY)
 
     chosen = {name: value for name, value in environment.items() if allowed(name)}
     return chosen | _past_the_proxy(chosen)

@@ -162,7 +162,14 @@ class TestEnvironment:
     def test_provider_keys_reach_only_the_model_worker(self, worker: str) -> None:
         everything = dict.fromkeys((*self.SECRETS, *self.SHARED, *self.NOBODYS), "canary")
         seen = set(worker_environment(worker, everything, key_names={"MY_LLM_TOKEN"}))
-        assert seen - {"NO_PROXY", "no_proxy"} == {*self.SHARED, *(self.SECRETS if worker == "model" else ())}
+        own = {"model": self.SECRETS, "sandbox": ("https_proxy",)}.get(worker, ())
+        assert seen - {"NO_PROXY", "no_proxy"} == {*self.SHARED, *own}
+
+    def test_a_proxy_with_a_password_is_not_for_the_worker_that_runs_what_models_write(self) -> None:
+        proxies = {"HTTPS_PROXY": "http://ann:canary@proxy:3128", "HTTP_PROXY": "http://proxy:3128"}
+        seen = worker_environment("sandbox", proxies)
+        assert set(seen) - {"NO_PROXY", "no_proxy"} == {"HTTP_PROXY"}
+        assert set(proxies) <= set(worker_environment("model", proxies))
 
     @given(st.dictionaries(st.text(), st.text()), st.sampled_from(WORKERS))
     def test_it_never_invents_a_variable(self, environment: dict[str, str], worker: str) -> None:

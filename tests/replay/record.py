@@ -26,6 +26,7 @@ from activities.models import CalledModel, CallModelInput
 from activities.planning import CheckedPlan, TaskBrief
 from activities.repository.merging import RebasedCommit
 from activities.reviewing import CheckedReview, FoundHigh
+from activities.sandboxed.environments import Prepared, PrepareInput
 from adapters.temporal.connect import Target, connect_to
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
@@ -44,7 +45,7 @@ IDENTITY = re.compile(r'"identity": "[^"]*"')  # the recording machine's name me
 
 def troubled() -> World:
     """A plan that is sent back, a model that fails for good, a red attempt, a refused change; it succeeds."""
-    reports = iter([GREEN, RED, GREEN, GREEN])
+    reports = iter([RED, GREEN, GREEN])
     refused = iter([True])
 
     def model(call: CallModelInput) -> CalledModel:
@@ -90,6 +91,25 @@ def reviewed() -> World:
     return World(consent=consent, review=lambda _: next(found, CLEAN), target=lambda: "c9")
 
 
+def asking() -> World:
+    """A model asks for more of the repository before it writes."""
+    rounds = iter([("a.py",)])
+    return World(needs=lambda _: next(rounds, ()))
+
+
+def preparing() -> World:
+    """Dependencies are set up; one change cannot be, another wants a package that nobody knows."""
+    broken = iter([True])
+
+    def prepare(request: PrepareInput) -> Prepared:
+        if request.commit == "store-1" and next(broken, False):
+            raise refuse("SetupFailed", "the set-up command exited with 1")
+        new = request.commit.startswith("api") and not request.allowed
+        return Prepared(key="", unknown=("left-pat",)) if new else Prepared(key="env", built=True)
+
+    return World(sets_up=True, prepare=prepare)
+
+
 async def nobody(handle: WorkflowHandle[Any, Any], world: World) -> None:
     """Nobody says anything."""
 
@@ -107,6 +127,22 @@ async def aborts(handle: WorkflowHandle[Any, Any], world: World) -> None:
     await handle.execute_update("resume_now", {"by": "ann"})
     await handle.signal("raise_limits", {"task_budget": 5, "by": "ann"})
     await handle.signal("abort", {"by": "ann", "reason": "not needed"})
+
+
+async def allows(handle: WorkflowHandle[Any, Any], world: World) -> None:
+    """The package."""
+    asked = await opened(world, "task")
+    await handle.execute_update("answer", {"ask": asked["id"], "choice": "allow", "by": "ann"})
+
+
+async def goes_on(handle: WorkflowHandle[Any, Any], world: World) -> None:
+    """Another build, from the snapshot in the middle of the first one's tasks."""
+    await handle.result()
+    row = next(e for e in world.events if e.kind == "snapshot.taken" and e.data["after"] == "tasks")
+    queue = handle.id.removeprefix("build-notes-")
+    request = {"resume": row.data["token"], "strategy": "smallest"}
+    another = await handle._client.start_workflow("BuildSaga", request, id=f"{handle.id}{ON}", task_queue=queue)
+    await another.result()
 
 
 async def decides(handle: WorkflowHandle[Any, Any], world: World) -> None:
@@ -148,10 +184,17 @@ SCENARIOS: Mapping[str, tuple[Callable[[], World], Drive]] = {
     "reviewed": (reviewed, nobody),
     "decided": (undecided, decides),
     "continued": (lambda: World(limits=Limits(history_events=70)), nobody),
+    "asking": (asking, nobody),
+    "preparing": (preparing, allows),
+    "planned": (World, nobody),
+    "resumed": (World, goes_on),
     "cancelled": (lambda: World(hold=asyncio.Event()), cancels),
     "aborted": (lambda: World(hold=asyncio.Event()), aborts),
 }
-UNATTENDED = ("exhausted",)
+STARTED: Mapping[str, Mapping[str, Any]] = {"exhausted": {"unattended": True}, "planned": {"dry_run": True}}
+"""What a scenario's request says beside its spec."""
+ON = "-on"
+"""The name of a build that goes on from the scenario's."""
 
 
 async def record(client: Client, name: str) -> None:
@@ -164,7 +207,7 @@ async def record(client: Client, name: str) -> None:
             await stack.enter_async_context(Worker(client, task_queue=f"{name}{suffix}", activities=everything))
         root = Worker(client, task_queue=name, workflows=[BuildSaga, TaskSaga], activities=everything)
         await stack.enter_async_context(root)
-        spec = {"spec": "# Tags", "project": "notes", "unattended": name in UNATTENDED}
+        spec = {"spec": "# Tags", "project": "notes", **STARTED.get(name, {})}
         handle = await client.start_workflow("BuildSaga", spec, id=build, task_queue=name)
         await drive(handle, world)
         with contextlib.suppress(WorkflowFailureError):  # the scenarios that end so
@@ -176,9 +219,10 @@ async def record(client: Client, name: str) -> None:
         run = history.events[-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id
         if not run:
             break
-    for task in TASKS:
+    others = (f"{build}{ON}", *(f"{each}-task-{task}" for each in (build, f"{build}{ON}") for task in TASKS))
+    for other in others:
         with contextlib.suppress(RPCError):  # a task that was never reached has no history
-            write(await client.get_workflow_handle(f"{build}-task-{task}").fetch_history(), f"{build}-task-{task}")
+            write(await client.get_workflow_handle(other).fetch_history(), other)
 
 
 def write(history: WorkflowHistory, name: str) -> None:
