@@ -5,9 +5,9 @@
 demo: setup
 	@.venv/bin/python examples/demo.py $(if $(YES),--yes) $(if $(MODEL),--model $(MODEL)) $(if $(MOUNT),--sandbox mount)
 
-# All checks and all tests, in two processes, each file in one of them. ARGS goes to pytest.
+# All checks and all tests, in three processes, each file in one of them. ARGS goes to pytest.
 test: check
-	.venv/bin/pytest -n 2 --dist loadfile $(ARGS)
+	.venv/bin/pytest -n 3 --dist loadfile $(ARGS)
 
 # The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
 soak: setup-test

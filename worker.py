@@ -171,15 +171,14 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
         return tuple(map(Path, project.toolchain)) or default_toolchain(project.test, environment.get("PATH", ""))
 
     engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
-    workspaces = git.workspaces
     sandbox = open_sandbox(settings.sandbox.engine, environment)
     environments = open_environments(settings.state)
     bench = Bench(sandbox=sandbox, folder=settings.state / "work", toolchain=toolchain, environments=environments)
     manifests = Manifests(sources=git.sources, known=known_packages())
-    setups = Environments(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench, manifests=manifests)
-    gates = Gates(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
-    artifacts = Artifacts(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
-    integration = Integration(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
+    setups = Environments(engine=engine, workspaces=git.workspaces, blobs=blobs, bench=bench, manifests=manifests)
+    gates = Gates(engine=engine, workspaces=git.workspaces, blobs=blobs, bench=bench)
+    artifacts = Artifacts(engine=engine, workspaces=git.workspaces, blobs=blobs, bench=bench)
+    integration = Integration(engine=engine, workspaces=git.workspaces, blobs=blobs, bench=bench)
     activities: list[Callable[..., Any]] = [gates.run_gates, artifacts.build_artifact, integration.run_integration]
     activities += [setups.prepare_environment, gates.measure_base]
     with at_home(settings, "sandbox") as house:

@@ -47,6 +47,10 @@ class Prepared:
     log: str = ""
 
 
+TOLD_SECONDS = 60.0
+"""How long the versions of the tools are taken for what they were."""
+
+
 class Environments(OnBench):
     """Runs where model-written code runs."""
 
@@ -55,6 +59,7 @@ class Environments(OnBench):
     ) -> None:
         super().__init__(engine=engine, workspaces=workspaces, blobs=blobs, bench=bench)
         self._manifests = manifests
+        self._told: dict[str, tuple[float, str]] = {}
 
     @activity.defn
     async def prepare_environment(self, request: PrepareInput) -> Prepared:
@@ -79,7 +84,7 @@ class Environments(OnBench):
             label=request.label,
             allow_missing=request.allow_missing,
         )
-        key = environment_key(project.setup, files, tools=await installer.tools())
+        key = environment_key(project.setup, files, tools=await self._tools(installer))
         log, bytes_ = "", await self._there(self._bench.environments, key)
         built = bytes_ is None
         if bytes_ is None:
@@ -87,6 +92,14 @@ class Environments(OnBench):
             bytes_ = await self._there(self._bench.environments, key) or 0
         seconds = round(time.monotonic() - started, 3)
         return Prepared(key=key, built=built, seconds=seconds, bytes=bytes_, log=log)
+
+    async def _tools(self, installer: Installer) -> str:
+        """What the sandbox says of its tools, asked again now and then: a machine is upgraded under its workers."""
+        asked, told = self._told.get(installer.project.name, (0.0, ""))
+        if not told or time.monotonic() > asked + TOLD_SECONDS:
+            asked, told = time.monotonic(), await installer.tools()
+            self._told[installer.project.name] = asked, told
+        return told
 
     async def _there(self, environments: KeptEnvironments, key: str) -> int | None:
         async with environments.using(key) as used:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.compliance.delivery.sandbox_ways import CollectCompliance, OutletCompliance
+from adapters.compliance.delivery.sandbox_collect import CollectCompliance
+from adapters.compliance.delivery.sandbox_ways import OutletCompliance
 from adapters.compliance.hostile import HostileCompliance
 from adapters.compliance.sandbox import PYTHON, SandboxCompliance
 from adapters.registry import resolve

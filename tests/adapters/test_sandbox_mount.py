@@ -12,7 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.compliance.delivery.sandbox_ways import CollectCompliance, OutletCompliance, serving
+from adapters.compliance.delivery.sandbox_collect import CollectCompliance
+from adapters.compliance.delivery.sandbox_ways import OutletCompliance, serving
 from adapters.compliance.sandbox import PYTHON, Bench, SandboxCompliance, until
 from adapters.sandbox import REGISTRY, open_sandbox, warnings
 from adapters.sandbox.mount import ACCEPTED, Mount
