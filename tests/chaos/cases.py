@@ -6,7 +6,7 @@ import os
 import random
 from collections.abc import Mapping, Sequence
 
-from tests.chaos.mortal_worker import MOMENTS
+from tests.chaos.mortal_worker import MOMENTS, parsed
 from tests.chaos.playing import Case
 
 SOAK = os.environ.get("MENDWORK_SOAK") == "1"
@@ -17,17 +17,19 @@ KILLS: Mapping[str, tuple[str, ...]] = {
     "take": (
         *("admit_build", "render_plan_prompt", "check_plan", "render_change_prompt", "apply_change"),
         *("rebase_commits", "take_commit", "fetch_target", "forward_target"),
-        *("record_events", "register_undo", "count_spent", "take_place"),
+        *("record_events", "register_undo", "count_spent", "take_place", "prepare_environment"),
     ),
     "retry": (
-        *("fetch_base", "adopt_plan", "render_again_prompt", "render_review_prompt", "check_review"),
+        *("fetch_base", "measure_base", "pin_snapshot+3", "adopt_plan", "render_again_prompt"),
+        *("render_review_prompt", "check_review"),
         *("pack", "advance_head", "land_result", "call_model", "run_gates"),
         *("give_place", "close_undo", "release_build"),
     ),
     "aborted": ("retract_result", "rewind_target", "forget_build", "release_build", "close_undo"),
     "terminated": ("find_orphans", "examine_build", "expire_holds", "retract_result"),
 }
-"""By scene: what dies in it. In "aborted" and "terminated" that is in the middle of the undoing (F39)."""
+"""By scene: what dies in it; "+3" spares the first three, which come before the tasks. In "aborted" and "terminated"
+that is in the middle of the undoing (F39)."""
 
 LOST = {"retry, during": ("build-calc-1/plan/1/1#1",)}
 """The tries of model calls that die in flight: the first call of a build is that for its plan. Of a worker that dies
@@ -64,4 +66,4 @@ def chosen() -> Sequence[Case]:
 
 def ordered() -> set[str]:
     """Every death that some case orders."""
-    return {order for case in CASES for order in case.orders}
+    return {parsed(order)[0] for case in CASES for order in case.orders}

@@ -31,7 +31,10 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 import worker
 
 MOMENTS = ("before", "during", "after")
-MIDDLE_SECONDS = {"run_gates": 0.25, "measure_window": 0.5, "run_integration": 0.15, "start_unit": 0.1}
+MIDDLE_SECONDS = {
+    **{"run_gates": 0.25, "measure_base": 0.25, "prepare_environment": 0.2, "run_integration": 0.15},
+    **{"measure_window": 0.5, "start_unit": 0.1},
+}
 MIDDLE_OF_OTHERS = 0.01
 PR_SET_PDEATHSIG = 1
 
@@ -39,6 +42,13 @@ PR_SET_PDEATHSIG = 1
 def order_death(state: Path, order: str, *, spared: int = 0) -> None:
     """``order`` is an activity and one of MOMENTS, as in "apply_change.after"; ``spared`` of them live first."""
     _place(state / "kills" / order, str(spared or ""))
+
+
+def parsed(order: str) -> tuple[str, int]:
+    """An order as cases write it, "start_unit+1.after", without what it spares, and how many that are."""
+    activity, _, moment = order.partition(".")
+    name, _, spared = activity.partition("+")
+    return f"{name}.{moment}", int(spared or 0)
 
 
 def order_hold(state: Path, order: str) -> None:

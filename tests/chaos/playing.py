@@ -18,7 +18,7 @@ from temporalio.client import WorkflowHistory
 
 from domain.build.names import task_saga_id
 from domain.trace.parts import BuildDetails
-from tests.chaos.mortal_worker import deaths, forks, held, order_death, order_hold
+from tests.chaos.mortal_worker import deaths, forks, held, order_death, order_hold, parsed
 from tests.chaos.people import People, people
 from tests.chaos.scenes import SCENES, TARGET, Stage
 from tests.chaos.story import Story, story_of
@@ -129,8 +129,9 @@ def _begun_again(histories: Iterable[WorkflowHistory]) -> Counter[str]:
 
 
 def _order(at: Stage, case: Case) -> None:
-    for order in case.orders:
-        order_death(at.state, order)
+    for each in case.orders:
+        order, spared = parsed(each)
+        order_death(at.state, order, spared=spared)
 
 
 async def _standing(crowd: People) -> None:

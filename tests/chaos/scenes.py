@@ -19,6 +19,12 @@ BY_HAND = "by-hand"
 LANDS = f'branch = "{TARGET}"\nland = "target"\n'
 ASKED = LANDS + 'approve = ["plan", "change"]\nreview = true\n'
 UNASKED = LANDS + "approve = []\nreview = false\n"
+FLEETING = "retention = { builds = 0, snapshots = 1, environments = 0 }\n"
+SETUP = """[projects.calc.setup]
+command = ["sh", "-c", "mkdir deps && echo WORD = 1 > deps/word.py"]
+folder = "deps"
+registries = []
+"""
 
 SLOW_TESTS = FILES["test_calc.py"].replace(
     "    def test_zero", "    def test_slow(self):\n        time.sleep(0.4)\n\n    def test_zero"
@@ -90,25 +96,47 @@ ONE_TASK: list[dict[str, Any]] = [
     {"role": "Plan", "answer": {"summary": "one", "tasks": [MUL]}},
     changed("mul", 1, *MUL_CHANGE),
 ]
+SET_UP_FILES = {
+    **SLOW_FILES,
+    "test_word.py": "import sys\n\nsys.path.insert(0, 'deps')\n" + check("word", "word.WORD, 1"),
+}
+"""Its tests need what was set up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """``stuck`` answers the task that is stuck, ``ends`` is the status that the build comes to; seconds."""
+    """``stuck`` answers the task that is stuck, ``ends`` is the status that the build comes to; ``more`` are sections
+    of the configuration. ``sweep`` and ``heartbeat`` are in seconds."""
 
     answers: list[dict[str, Any]]
     consent: str = UNASKED
     ends: str = "succeeded"
     stuck: Mapping[str, str] = field(default_factory=dict)
     sweep: int = 60
+    heartbeat: int = 3
+    files: Mapping[str, str] = field(default_factory=lambda: SLOW_FILES)
+    more: str = ""
 
 
 SCENES: Mapping[str, Scene] = {
-    "take": Scene(answers=EVERYTHING, consent=ASKED, stuck={"choice": "take", "commit": BY_HAND}),
+    "take": Scene(
+        answers=EVERYTHING,
+        consent=ASKED,
+        stuck={"choice": "take", "commit": BY_HAND},
+        files=SET_UP_FILES,
+        more=SETUP,
+    ),
     "retry": Scene(answers=EVERYTHING, consent=ASKED, stuck={"choice": "retry", "reason": "multiply it by itself"}),
     "aborted": Scene(answers=ONE_TASK, ends="aborted"),
     "terminated": Scene(answers=ONE_TASK, ends="aborted", sweep=2),
     "approved": Scene(answers=ONE_TASK, consent=UNASKED.replace("approve = []", 'approve = ["change"]')),
+    "again": Scene(
+        answers=ONE_TASK,
+        consent=f'approve = ["change"]\nreview = false\n{FLEETING}',
+        heartbeat=2,
+        files={**SET_UP_FILES, "test_calc.py": FILES["test_calc.py"]},
+        more=SETUP,
+    ),
 }
 
 
@@ -116,7 +144,7 @@ class Stage(Workshop):
     """A workshop whose project lands on a branch that is checked out nowhere, and is reviewed by another model."""
 
     def __init__(self, root: Path, scene: Scene) -> None:
-        super().__init__(root, answers=scene.answers, files=SLOW_FILES)
+        super().__init__(root, answers=scene.answers, files=scene.files)
         self.scene = scene
         git(self.repository, "branch", TARGET)
         self._commit(BY_HAND, {"square.py": SQUARE, "test_square.py": SQUARE_TEST["content"]})
@@ -126,11 +154,11 @@ class Stage(Workshop):
         more = f'[models.reviewer]\nmodel = "openai/critic"\nbase_url = "{base_url}"\n'
         more += 'api_key_env = "SCRIPTED_API_KEY"\ninput_price = 1.0\noutput_price = 4.0\n'
         more += '[roles]\nreasoning = ["coder"]\ncoding = ["coder"]\nvalidation = ["reviewer"]\n'
-        more += "[projects.calc.limits]\nattempts = 1\n"
+        more += f"[projects.calc.limits]\nattempts = 1\n{self.scene.more}"
         super().configure(base_url=base_url, extra=more + extra, test=test, consent=consent or self.scene.consent)
         told = (self.root / "mendwork.toml").read_text()
         (self.root / "mendwork.toml").write_text(
-            told.replace("heartbeat = 2", "heartbeat = 3", 1).replace(
+            told.replace("heartbeat = 2", f"heartbeat = {self.scene.heartbeat}", 1).replace(
                 "sticky = 2", f"sticky = 2\nsweep = {self.scene.sweep}", 1
             )
         )

@@ -14,9 +14,16 @@ from domain.ports.store import Event
 
 Story = Mapping[str, list[str]]
 
-MEASURED = ("usage", "seconds", "deadline", "opened", "spent", "log", "report", "diff", "findings", "pinned")
-BY_CHANCE = ("task.waits",)
-"""Whether a task comes to a file's lock while another one has it is a matter of milliseconds."""
+MEASURED = (
+    *("usage", "seconds", "deadline", "opened", "spent", "calls", "cost_micros"),
+    *("log", "report", "diff", "findings", "pinned"),
+)
+BY_CHANCE = ("task.waits", "environment.built")
+"""Whether a task comes to a file's lock while another one has it is a matter of milliseconds. Who comes second to a
+set-up finds it there: a sibling, or the next try of the one that died when it was whole."""
+BESIDE = ("snapshot.taken", "snapshot.skipped")
+SNAPSHOTS = "snapshots"
+"""Told by themselves, in no order: other tasks are merged, and make theirs, while one is made."""
 NAMES = re.compile(r"[0-9a-f]{8,64}")
 
 
@@ -28,8 +35,9 @@ def story_of(events: Iterable[Event]) -> Story:
         if event.kind in BY_CHANCE:
             continue
         saga = _saga(event, sagas)
-        told.setdefault(f"{saga} {event.task}".strip(), []).append(_fact(event))
-    return told
+        strand = SNAPSHOTS if event.kind in BESIDE else event.task
+        told.setdefault(f"{saga} {strand}".strip(), []).append(_fact(event))
+    return {strand: sorted(facts) if strand.endswith(SNAPSHOTS) else facts for strand, facts in told.items()}
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
@@ -46,10 +54,16 @@ def _saga(event: Event, sagas: dict[str, str]) -> str:
 
 
 def _fact(event: Event) -> str:
-    data = {name: value for name, value in event.data.items() if name not in MEASURED}
     attempt = f" {event.attempt}" if event.attempt else ""
-    return f"{event.kind}{attempt} {_plain(data)}"
+    return f"{event.kind}{attempt} {_plain(_exact(event.data))}"
 
 
-def _plain(data: Mapping[str, Any]) -> str:
+def _exact(value: Any) -> Any:
+    """Without what is measured, however deep."""
+    if isinstance(value, Mapping):
+        return {name: _exact(each) for name, each in value.items() if name not in MEASURED}
+    return [_exact(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _plain(data: Any) -> str:
     return NAMES.sub("#", json.dumps(data, sort_keys=True, default=str))

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowHistory
 
+from domain.build.details import fold_details
+from domain.ports.store import Event
 from tests.chaos.playing import BUILD
-from tests.chaos.scenes import SCENES, Stage
+from tests.chaos.scenes import SCENES, SET_UP_FILES, SETUP, Stage
 from tests.e2e.workshop import git
 from tests.invariants import (
     check_effects,
@@ -25,12 +27,14 @@ from tests.invariants import (
     check_undo,
 )
 from tests.observed import Seen
+from tests.snapshot_invariants import check_environments, check_parent, check_snapshots
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     """A build that succeeded, and everything that the checker reads of it."""
-    at = Stage(tmp_path_factory.mktemp("sound") / "w", SCENES["aborted"])
+    scene = replace(SCENES["aborted"], files=SET_UP_FILES, more=SETUP)
+    at = Stage(tmp_path_factory.mktemp("sound") / "w", scene)
     with at.running():
         ran = at.mendwork("build", "spec.md")
         assert ran.code == 0, ran.err
@@ -139,6 +143,48 @@ def without_branch(seen: Seen) -> Seen:
     return seen
 
 
+def first(seen: Seen, kind: str) -> Event:
+    return next(event for event in seen.events if event.kind == kind)
+
+
+def with_other_snapshot(seen: Seen, **data: object) -> Seen:
+    """The first one's row tells something else."""
+    row = first(seen, "snapshot.taken")
+    others = [event for event in seen.events if event is not row]
+    return replace(seen, events=[replace(row, data={**row.data, **data}), *others])
+
+
+def with_state_gone(seen: Seen) -> Seen:
+    digest = first(seen, "snapshot.taken").data["state"]
+    (seen.at.state / "blobs" / digest[:2] / digest[2:]).write_text("{}")
+    return seen
+
+
+def with_pins_gone(seen: Seen) -> Seen:
+    mirror = seen.at.state / "mirrors" / "calc.git"
+    git(mirror, "update-ref", "-d", f"refs/mendwork/snapshots/{BUILD}/1/1")
+    return seen
+
+
+def with_head_of_another(seen: Seen) -> Seen:
+    return with_other_snapshot(seen, head=seen.details.commit)
+
+
+def with_name_taken_twice(seen: Seen) -> Seen:
+    return with_other_snapshot(seen, number=2, token=f"{BUILD}@2")
+
+
+def with_snapshot_too_dear(seen: Seen) -> Seen:
+    return with_other_snapshot(seen, spent=seen.spent.used + 1)
+
+
+def with_half_environment(seen: Seen) -> Seen:
+    place = seen.at.state / "environments" / first(seen, "environment.built").data["key"]
+    place.chmod(0o755)
+    shutil.rmtree(place / "tree")
+    return seen
+
+
 SPOILED: Mapping[Callable[[Seen], Seen], Callable[[Seen], None]] = {
     without_row: check_log,
     with_other_row: check_log,
@@ -156,6 +202,12 @@ SPOILED: Mapping[Callable[[Seen], Seen], Callable[[Seen], None]] = {
     with_checkout: check_leftovers,
     with_ref: check_leftovers,
     without_branch: check_leftovers,
+    with_state_gone: check_snapshots,
+    with_pins_gone: check_snapshots,
+    with_head_of_another: check_snapshots,
+    with_name_taken_twice: check_snapshots,
+    with_snapshot_too_dear: check_snapshots,
+    with_half_environment: check_environments,
 }
 
 
@@ -165,3 +217,18 @@ def test_it_sees_a_build(spoil: Callable[[Seen], Seen], sound: Seen, tmp_path: P
     check(seen)
     with pytest.raises(AssertionError):
         check(spoil(seen))
+
+
+@pytest.mark.parametrize("spoiled", [{"spent": 0}, {"token": f"{BUILD}@9"}, {"head": "0" * 40}], ids=str)
+def test_it_sees_a_build_that_is_not_what_its_parent_was(spoiled: Mapping[str, object], sound: Seen) -> None:
+    taken = [event for event in sound.events if event.kind == "snapshot.taken"][-1]
+    data = {**taken.data, "parent": BUILD}
+    check_parent(*gone_on(sound, data), sound.events)
+    with pytest.raises(AssertionError):
+        check_parent(*gone_on(sound, {**data, **spoiled}), sound.events)
+
+
+def gone_on(sound: Seen, data: Mapping[str, object]) -> tuple[Seen, Event]:
+    """A build of which only this row is known."""
+    restored = replace(sound.events[0], build="build-calc-2", kind="build.restored", data=data)
+    return replace(sound, events=[restored], details=fold_details("build-calc-2", [restored])), restored

@@ -25,30 +25,28 @@ async def snapshot(build: Build, *, after: str) -> None:
     """Keep the state as it is now. A snapshot that cannot be had is a row in the log, and holds up nothing."""
     state = build.state
     state.snapshots += 1
+    number = state.snapshots
     spent = await build.spent()
+    carried, base, head = asdict(state), build.base.commit, build.head.commit  # others merge, and snapshot, meanwhile
     pin = PinSnapshotInput(
-        project=build.admitted.project,
-        build=build.name,
-        number=state.snapshots,
-        state=asdict(state),
-        commits=(build.base.commit, build.head.commit),
+        project=build.admitted.project, build=build.name, number=number, state=carried, commits=(base, head)
     )
     try:
         digest = await build.effects.run(WORKSPACE, Snapshots.pin_snapshot, pin, summary=f"a snapshot after {after}")
     except ActivityError as error:
         sentence = last_fault(error).sentence[:300]
-        build.recorder.note("snapshot.skipped", number=state.snapshots, after=after, sentence=sentence)
+        build.recorder.note("snapshot.skipped", number=number, after=after, sentence=sentence)
         return
     build.recorder.note(
         "snapshot.taken",
-        token=token_of(build.name, state.snapshots),
-        number=state.snapshots,
+        token=token_of(build.name, number),
+        number=number,
         after=after,
-        phase=state.phase,
+        phase=carried["phase"],
         state=digest,
-        base=build.base.commit,
-        head=build.head.commit,
-        plan=state.plan,
+        base=base,
+        head=head,
+        plan=carried["plan"],
         spent=spent.lasting + state.carried_micros,
         calls=spent.calls + state.carried_calls,
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.chaos.cases import SEED, SOAK
-from tests.chaos.mortal_worker import MOMENTS
+from tests.chaos.mortal_worker import MOMENTS, parsed
 
 FIRST, BREACHED, ABORTED, BUILT, UNCLEAR = "first", "breached", "aborted", "built", "unclear"
 
@@ -66,13 +66,6 @@ def chosen() -> Sequence[Case]:
         return CASES
     chance = random.Random(SEED)
     return [chance.choice(CASES[first : first + 3]) for first in range(0, len(CASES), 3)]
-
-
-def parsed(order: str) -> tuple[str, int]:
-    """The order without what it spares, and how many that are."""
-    activity, _, moment = order.partition(".")
-    name, _, spared = activity.partition("+")
-    return f"{name}.{moment}", int(spared or 0)
 
 
 def ordered() -> set[str]:

@@ -23,10 +23,10 @@ from typing import Any
 from adapters.target.local.adapter import open_local
 from domain.delivery.requests import delivery_name, delivery_saga_id
 from domain.ports.target import PRODUCTION
-from tests.chaos.delivery.cases import ABORTED, BREACHED, BUILT, FIRST, UNCLEAR, Case, parsed
+from tests.chaos.delivery.cases import ABORTED, BREACHED, BUILT, FIRST, UNCLEAR, Case
 from tests.chaos.delivery.stage import SHOP, ShopStage
 from tests.chaos.delivery.telling import Chapter, Teller, telling
-from tests.chaos.mortal_worker import MOMENTS, forget_deaths, forks, held, order_death, order_hold
+from tests.chaos.mortal_worker import MOMENTS, forget_deaths, forks, held, order_death, order_hold, parsed
 from tests.invariants import check_invariants
 
 BUILD = f"build-{SHOP}-1"

@@ -10,9 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from tests.chaos.delivery.cases import ABORTED, BREACHED, BUILT, FIRST, UNCLEAR, UNDISTURBED, Case, chosen, parsed
+from tests.chaos.delivery.cases import ABORTED, BREACHED, BUILT, FIRST, UNCLEAR, UNDISTURBED, Case, chosen
 from tests.chaos.delivery.playing import Played, play
 from tests.chaos.delivery.stage import SHOP
+from tests.chaos.mortal_worker import parsed
 
 AT_ONCE = 4
 """Each play waits most of its time: for heartbeats that do not come, and for windows."""
