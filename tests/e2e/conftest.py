@@ -27,12 +27,13 @@ def project(name: str, *, repository: str, branch: str = "main", test: str = "py
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """Projects: calc works; red, empty, nowhere, branchless and untold cannot be built, each for its own reason."""
+    """Projects: calc works, red as well; those after it cannot be built, each for its own reason."""
     at = Workshop(tmp_path_factory.mktemp("shop") / "w")
     make_repository(at.root / "red", {**FILES, "test_calc.py": RED_TESTS})
     make_repository(at.root / "testless", {"calc.py": "x = 1\n"})
     sections = [
-        project("red", repository="red"),
+        project("red", repository="red") + "approve = []\nreview = false\n",
+        project("mute", repository="red", test="sh -c 'python3 -m unittest 2> /dev/null'"),
         project("testless", repository="testless"),
         project("nowhere", repository="does-not-exist"),
         project("branchless", repository="repository", branch="develop"),

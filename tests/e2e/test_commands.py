@@ -34,13 +34,19 @@ class TestABuild:
         assert ran.code == 0, ran.err
         assert ran.out.strip().startswith("build-calc-")
         assert ran.out.count("\n") == 1
-        assert "mul #1: red: 1 of 4 tests failed" in ran.err
+        assert "mul #1: red: 1 new failure: test_it (test_mul.T.test_it)" in ran.err
         assert "mul #2: green: 4 tests passed" in ran.err
         assert git(shop.repository, "log", "--format=%s", f"mendwork/{ran.out.strip()}").splitlines() == [
             "Add square",
             "Add mul",
             "start",
         ]
+
+    def test_goes_on_from_tests_that_are_red_before_any_change(self, shop: Workshop) -> None:
+        ran = shop.mendwork("build", "spec.md", "--project", "red")
+        assert ran.code == 0, ran.err
+        assert "1 of 3 tests fail before any change: test_small (test_calc.AddTest.test_small)" in ran.err
+        assert "mul #2: green: 3 tests passed (1 known to fail)" in ran.err
 
     def test_is_shown_with_its_attempts_diffs_and_logs(self, shop: Workshop) -> None:
         name = shop.mendwork("build", "spec.md", "--project", "calc").out.strip()
@@ -112,7 +118,7 @@ class TestBadInput:
             (["build", "large.md", "--project", "calc"], 2, "at most 64000 are allowed"),
             (["build", "spec.md", "--project", "cal"], 2, "unknown project 'cal'; known: branchless, calc"),
             (["build", "spec.md"], 2, "--project: name one of"),
-            (["build", "spec.md", "--project", "red"], 3, "own tests are red before any change"),
+            (["build", "spec.md", "--project", "mute"], 3, "which tests did cannot be read"),
             (["build", "spec.md", "--project", "testless"], 3, "no test ran"),
             (["build", "spec.md", "--project", "nowhere"], 3, "does-not-exist"),
             (["build", "spec.md", "--project", "branchless"], 3, "develop"),

@@ -121,7 +121,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workshop, 
         "calc.py": "# pad\n" * 210_000 + CALC,
     }
     at = Workshop(tmp_path_factory.mktemp("heavy") / "w", answers=ANSWERS, files=files)
-    limits = "\n[projects.calc.limits]\nfile_bytes = 6_000_000\nprompt_bytes = 6_000_000\n"
+    limits = "\n[projects.calc.limits]\nfile_bytes = 6_000_000\nprompt_bytes = 6_000_000\ncontext_tokens = 800_000\n"
     with at.running(extra=limits):
         ran = at.mendwork("build", "spec.md")
         assert ran.code == 0, ran.err
