@@ -63,8 +63,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 
 def following(at: Workshop) -> str:
-    """A newer delivery, begun while release 3 serves."""
-    wait_for(lambda: told(at, "deliver-shop-3", "release.switched"), seconds=90, why="release 3")
+    """A newer delivery, begun while release 3 is on its way."""
+    wait_for(lambda: told(at, "deliver-shop-3", "artifact.built"), seconds=90, why="release 3")
     return begun(at, "shop", "mended")
 
 
