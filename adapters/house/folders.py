@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from adapters.house.logs import trim
 from domain.errors import StoreUnavailable
 from domain.ports.kept.keeping import Remains
 
 _KINDS = ("mirrors", "environments", "index", "work", "logs", "blobs")
 _STORE = "mendwork.db"
+_KEPT = "kept"
+"""Lies in what ``mendwork replay --keep`` was told to leave."""
 
 
 class StateFolders:
@@ -22,8 +25,10 @@ class StateFolders:
         self._remove = remove
 
     def abandoned(self, *, before: int, remove: bool) -> Remains:
-        """Of ``work/``, which holds nothing that has to last. Links are never followed."""
-        count = size = 0
+        """Of ``work/`` and ``replay/``, which hold nothing that has to last, and of logs that grew long. No link is
+        followed."""
+        logs = self._logs(cut=remove)
+        count, size = logs.count, logs.bytes
         for entry in self._work():
             try:
                 old = entry.lstat().st_mtime * 1000 < before
@@ -44,7 +49,15 @@ class StateFolders:
         return found
 
     def _work(self) -> list[Path]:
-        return _entries(self._state / "work")
+        replays = [each for each in _entries(self._state / "replay") if not (each / _KEPT).exists()]
+        return [*_entries(self._state / "work"), *replays]
+
+    def _logs(self, *, cut: bool) -> Remains:
+        folder = self._state / "logs"
+        try:
+            return trim(folder, cut=cut)
+        except OSError as error:
+            raise StoreUnavailable(f"{folder}: {os.strerror(error.errno or 0)}") from error
 
 
 def weight(path: Path) -> int:

@@ -16,6 +16,7 @@ import pytest
 from adapters.git.folders import remove_tree
 from adapters.house.folders import StateFolders, weight
 from adapters.house.leftovers import Found, Leftovers, mount_points
+from adapters.house.logs import KEPT_BYTES, MOST_BYTES
 from adapters.house.presence import dead, living, present
 from adapters.sandbox.cgroup_folder import Limits
 from adapters.sandbox.cgroups import ControlGroups
@@ -270,6 +271,39 @@ class TestFolders:
         assert would.bytes >= 10_000
         assert folders.abandoned(before=before, remove=True) == would
         assert (old.exists(), young.exists(), elsewhere.exists()) == (False, True, True)
+
+    def test_what_a_replay_left_goes_as_well(self, tmp_path: Path) -> None:
+        old, kept, young = (self._old(tmp_path / "replay" / f"{days}", days) for days in (2, 3, 0.5))
+        (kept / "kept").touch()
+        os.utime(kept, (0, 0))
+        before = int((time.time() - 86_400) * 1000)
+        assert StateFolders(tmp_path, remove=remove_tree).abandoned(before=before, remove=True).count == 1
+        assert (old.exists(), kept.exists(), young.exists()) == (False, True, True)
+
+    def test_a_long_log_is_cut_to_its_last_lines_while_its_process_goes_on_writing(self, tmp_path: Path) -> None:
+        logs = tmp_path / "logs"
+        logs.mkdir()
+        (logs / "short.log").write_bytes(b"short\n")
+        with (logs / "worker.log").open("ab", buffering=0) as log:
+            log.write(b"".join(b"%09d\n" % number for number in range(MOST_BYTES // 10 + 2)))
+            folders = StateFolders(tmp_path, remove=remove_tree)
+            would = folders.abandoned(before=0, remove=False)
+            assert (would.count, (logs / "worker.log").stat().st_size > MOST_BYTES) == (1, True)
+            assert folders.abandoned(before=0, remove=True) == would
+            log.write(b"after\n")
+        assert (logs / "worker.log").read_bytes() == b"after\n"
+        kept = (logs / "worker.log.1").read_bytes().splitlines()
+        assert {len(line) for line in kept} == {9}, "whole lines"
+        assert int(kept[-1]) == MOST_BYTES // 10 + 1
+        assert KEPT_BYTES - 20 < len(kept) * 10 <= KEPT_BYTES
+        assert (logs / "short.log").read_bytes() == b"short\n"
+
+    def test_a_log_that_is_a_link_leads_nowhere(self, tmp_path: Path) -> None:
+        (tmp_path / "precious").write_bytes(b"x" * (MOST_BYTES + 1))
+        (tmp_path / "state" / "logs").mkdir(parents=True)
+        (tmp_path / "state" / "logs" / "a.log").symlink_to(tmp_path / "precious")
+        assert StateFolders(tmp_path / "state", remove=remove_tree).abandoned(before=0, remove=True).count == 0
+        assert (tmp_path / "precious").stat().st_size == MOST_BYTES + 1
 
     def test_a_link_is_removed_and_never_followed(self, tmp_path: Path) -> None:
         outside = self._old(tmp_path / "outside", 3)

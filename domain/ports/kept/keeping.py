@@ -89,8 +89,8 @@ class Folders(Protocol):
     """The state folder's own folders: checkouts, logs, git indexes."""
 
     def abandoned(self, *, before: int, remove: bool) -> Remains:
-        """Those that were made before ``before`` (ms since 1970), or by a worker that is dead. Raises ResourceShort,
-        StoreUnavailable."""
+        """Those that were made before ``before`` (ms since 1970), or by a worker that is dead, and what is cut from
+        logs that grew long. Raises ResourceShort, StoreUnavailable."""
         ...
 
     def sizes(self) -> Mapping[str, int]:
