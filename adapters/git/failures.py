@@ -12,6 +12,8 @@ _SHORT = re.compile(
     r"Resource temporarily unavailable|Too many open files"
 )
 _LOCKED = re.compile(r"Unable to create '.*\.lock': File exists")
+_PULLED_AWAY = re.compile(r"unable to (?:create temporary|write) file[^\n]*: No such file or directory")
+"""Pruning removed the empty folder that git had just made for a new object."""
 _SHORT_NUMBERS = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.EFBIG)
 )
@@ -34,6 +36,11 @@ def first_line(stderr: bytes) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
+def pulled_away(stderr: bytes) -> bool:
+    """Whether git lost a race against the pruning of the same repository, and succeeds when it is asked again."""
+    return _PULLED_AWAY.search(stderr.decode("utf-8", "replace")) is not None
+
+
 def refusal(stderr: bytes, *, doing: str) -> MendworkError:
     """The error for a git that failed. ``doing`` completes "could not"."""
     whole, line = stderr.decode("utf-8", "replace"), first_line(stderr)
@@ -41,6 +48,8 @@ def refusal(stderr: bytes, *, doing: str) -> MendworkError:
         return ResourceShort(f"could not {doing}: {line}")
     if _LOCKED.search(whole):
         return Overtaken(f"could not {doing}, another git process holds a lock: {line}")
+    if pulled_away(stderr):
+        return Overtaken(f"could not {doing} while the repository was tidied up: {line}")
     return RepositoryRefused(f"could not {doing}: {line}")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from adapters.git.failures import refusal, system_refusal
+from adapters.git.failures import pulled_away, refusal, system_refusal
 from domain.errors import MendworkError, RepositoryRefused, ResourceShort, TooLarge
 
 # Given on the command line, where they win over the configuration of the user's repository.
@@ -46,6 +46,8 @@ SETTINGS = (
 # Not the caller's PATH: what runs must not depend on who started the worker.
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STDERR_BYTES = 64_000
+_RACES = 3
+"""So often git is asked again when pruning pulled a folder away from under it."""
 _CHUNK = 65_536
 
 
@@ -98,6 +100,10 @@ class Git:
         Raises RepositoryRefused, ResourceShort, Overtaken (a lock is held), TooLarge.
         """
         result = await self.outcome(*arguments, call=call)
+        for _ in range(_RACES if isinstance(call.stdin, bytes) else 0):
+            if not (result.code and pulled_away(result.stderr)):
+                break
+            result = await self.outcome(*arguments, call=call)
         if result.cut:
             raise TooLarge(f"could not {doing}: more than {call.limit} bytes")
         if result.code:

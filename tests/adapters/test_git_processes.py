@@ -141,6 +141,21 @@ async def test_the_lock_of_a_killed_worker_lasts_as_long_as_its_git(git: Git, tm
     assert order == ["ended", "taken"]
 
 
+@pytest.mark.parametrize(("losses", "ends"), [(2, b"written\n"), (9, b"")])
+async def test_a_race_that_pruning_won_is_run_again(git: Git, tmp_path: Path, losses: int, ends: bytes) -> None:
+    lost = "echo x >> tries; echo 'fatal: unable to create temporary file: No such file or directory' >&2; exit 128"
+    (tmp_path / "git.sh").write_text(
+        f"cd {tmp_path}; touch tries; [ $(wc -l < tries) -ge {losses} ] || {{ {lost}; }}\ncat\n"
+    )
+    words = ("-c", f"alias.again=!sh {tmp_path / 'git.sh'}", "again")
+    call = Call(stdin=b"written\n")
+    if ends:
+        assert await git.run(*words, doing="write", call=call) == ends
+    else:
+        with pytest.raises(Overtaken, match="while the repository was tidied up"):
+            await git.run(*words, doing="write", call=call)
+
+
 def test_the_sentence_is_gits_own_without_decoration() -> None:
     noise = b"warning: x\n\x1b[31mfatal: \x1b]0;title\x07no\trespite\x1b[0m\nTraceback\n"
     assert first_line(noise) == "no respite"
@@ -155,6 +170,7 @@ def test_the_sentence_is_gits_own_without_decoration() -> None:
         (b"fatal: write error: No space left on device", ResourceShort),
         (b"error: x\nfatal: unable to write: Disk quota exceeded", ResourceShort),
         (b"fatal: Unable to create '/x/shallow.lock': File exists.\n\nAnother git process", Overtaken),
+        (b"error: unable to create temporary file: No such file or directory\nfatal: failed to write", Overtaken),
         (b"fatal: not a git repository", RepositoryRefused),
     ],
 )
