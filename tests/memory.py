@@ -1,4 +1,4 @@
-"""Where the tests write: they kill processes, not machines, and what waits for a disk to confirm is half of their time."""
+"""Where the tests write: they kill processes, not machines, and half of their time would be waits for a disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ENOUGH_BYTES = 6 * 1024**3
 
 
 def write_to_memory() -> None:
-    """Let pytest make its folders in memory where there is plenty. PYTEST_DEBUG_TEMPROOT, its own, names another place."""
+    """Let pytest make its folders in memory where there is plenty; its PYTEST_DEBUG_TEMPROOT names another place."""
     if _has_room(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
