@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -54,6 +55,13 @@ asyncio.run(Bubblewrap().run(SandboxRun(label=label, argv=argv, folder=Path(fold
 @pytest.fixture
 def sandbox() -> Bubblewrap:
     return Bubblewrap()
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """Not below /dev, where all other tests may write: that is the sandbox's own."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
 
 
 @pytest.fixture
@@ -188,16 +196,16 @@ def test_an_ordinary_user_can_run_it_too(bench: Bench) -> None:
     assert said.split() == ["0", "1000", "kept"]
 
 
-async def test_a_toolchain_in_a_hidden_home_is_shown_at_its_place(bench: Bench, tmp_path: Path) -> None:
-    prefix = tmp_path / "home" / ".tools" / "versions" / "9.1"
+async def test_a_toolchain_in_a_hidden_home_is_shown_at_its_place(bench: Bench, on_disk: Path) -> None:
+    prefix = on_disk / "home" / ".tools" / "versions" / "9.1"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin" / "greet").write_text('#!/bin/sh\necho "hello from $0"\n')
     (prefix / "bin" / "greet").chmod(0o755)
-    (tmp_path / "home" / "secret").write_text("of the host")
-    (tmp_path / "home").chmod(0o700)
-    link = tmp_path / "home" / "hello"
+    (on_disk / "home" / "secret").write_text("of the host")
+    (on_disk / "home").chmod(0o700)
+    link = on_disk / "home" / "hello"
     link.symlink_to(prefix / "bin" / "greet")
-    script = f"greet; {link}; touch {prefix}/x; ls {tmp_path}/home"
+    script = f"greet; {link}; touch {prefix}/x; ls {on_disk}/home"
     outcome = await bench.run("sh", "-c", script, toolchain=(prefix, link))
     greeting = f"hello from {prefix}/bin/greet\nhello from {link}\n"
     assert outcome.log.startswith(greeting)
@@ -205,20 +213,20 @@ async def test_a_toolchain_in_a_hidden_home_is_shown_at_its_place(bench: Bench, 
     assert outcome.log.endswith("\nhello\n")
 
 
-async def test_the_toolchains_of_the_project_come_before_the_systems(bench: Bench, tmp_path: Path) -> None:
-    (tmp_path / "tools" / "bin").mkdir(parents=True)
-    (tmp_path / "tools" / "bin" / "env").write_text("#!/bin/sh\necho ours\n")
-    (tmp_path / "tools" / "bin" / "env").chmod(0o755)
-    assert (await bench.run("env", toolchain=(tmp_path / "tools",))).log == "ours\n"
+async def test_the_toolchains_of_the_project_come_before_the_systems(bench: Bench, on_disk: Path) -> None:
+    (on_disk / "tools" / "bin").mkdir(parents=True)
+    (on_disk / "tools" / "bin" / "env").write_text("#!/bin/sh\necho ours\n")
+    (on_disk / "tools" / "bin" / "env").chmod(0o755)
+    assert (await bench.run("env", toolchain=(on_disk / "tools",))).log == "ours\n"
 
 
-async def test_a_toolchain_that_the_sandbox_could_not_read_is_refused_when_root(bench: Bench, tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir(mode=0o700)
+async def test_a_toolchain_that_the_sandbox_could_not_read_is_refused_when_root(bench: Bench, on_disk: Path) -> None:
+    (on_disk / "tools").mkdir(mode=0o700)
     if os.geteuid() == 0:
         with pytest.raises(InvalidInput, match=r"chmod -R o\+rX"):
-            await bench.run("true", toolchain=(tmp_path / "tools",))
+            await bench.run("true", toolchain=(on_disk / "tools",))
     else:
-        assert (await bench.run("ls", str(tmp_path), toolchain=(tmp_path / "tools",))).log == "tools\n"
+        assert (await bench.run("ls", str(on_disk), toolchain=(on_disk / "tools",))).log == "tools\n"
 
 
 @pytest.mark.parametrize("name", ["/", "/work", "/tmp", "/etc", "/proc/1/root", "/run", "relative", "/nowhere"])

@@ -122,16 +122,19 @@ def told(at: Workshop, build: str, kind: str, **where: Any) -> list[dict[str, An
     return [data for data in found if all(data.get(name) == value for name, value in where.items())]
 
 
-def waiting(at: Workshop, build: str, about: str = "change", *, seconds: float = 120.0) -> dict[str, Any]:
-    """What waits for a person about something, as ``mendwork pending --json`` prints it."""
+def waiting(
+    at: Workshop, build: str, about: str = "change", *, beyond: str = "", seconds: float = 120.0
+) -> dict[str, Any]:
+    """What waits for a person about something, as ``mendwork pending --json`` prints it. ``beyond`` is an ask that was
+    answered just now, of which the log may not know yet."""
 
     def asked() -> bool:
-        closed = {data["id"] for data in told(at, build, "ask.closed")}
+        closed = {beyond, *(data["id"] for data in told(at, build, "ask.closed"))}
         return any(data["id"] not in closed for data in told(at, build, "ask.opened", about=about))
 
     wait_for(asked, seconds=seconds, why=f"an ask about {about} of {build}")
     asks = json.loads(at.mendwork("pending", build, "--json").out)
-    found: dict[str, Any] = next(ask for ask in asks if ask["about"] == about)
+    found: dict[str, Any] = next(ask for ask in asks if ask["about"] == about and ask["id"] != beyond)
     return found
 
 

@@ -78,7 +78,7 @@ PAGES = '{ path = "/", contains = "price" }'
 
 
 def section(project: str, *, watch: str = "", more: str = "", probes: str = PAGES, start_seconds: int = 20) -> str:
-    """The delivery's part of mendwork.toml: a watch of a few seconds."""
+    """The delivery's part of mendwork.toml: a watch of a few seconds, for machines that may be busy."""
     return f"""
 [projects.{project}.delivery]
 target = "local"
@@ -89,5 +89,6 @@ start_seconds = {start_seconds}
 {more}
 [projects.{project}.delivery.watch]
 {watch or QUICK}
+slow_floor_ms = 500
 probes = [{probes}]
 """

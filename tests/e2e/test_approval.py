@@ -243,7 +243,8 @@ class TestSilence:
 class TestBeforeItIsAsked:
     def test_an_approval_is_kept_and_counts_for_that_digest_alone(self, at: Workshop) -> None:
         first = begun(at, EARLY)
-        digest = waiting(at, first, "plan")["digest"]
+        ask = waiting(at, first, "plan")
+        digest = ask["digest"]
         second = begun(at, EARLY)
         kept = answered(at, "approve", second, digest, "--by", "gil")
         other = answered(at, "approve", second, "0123456789abcdef")
@@ -251,6 +252,6 @@ class TestBeforeItIsAsked:
         assert at.mendwork("watch", second).code == 0  # the same answer of the model is the same plan
         assert [(data["choice"], data["by"]) for data in told(at, second, "ask.closed")] == [("approve", "gil")]
         assert answered(at, "reject", first, digest, "--reason", "not this one")["outcome"] == "accepted"
-        again = waiting(at, first, "plan")
+        again = waiting(at, first, "plan", beyond=ask["id"])
         assert again["digest"] != digest
         assert answered(at, "abort", first)["outcome"] == "accepted"
