@@ -18,6 +18,7 @@ bench: setup-test
 	.venv/bin/python -m benchmarks.switching
 	.venv/bin/python -m benchmarks.tasks
 	.venv/bin/python -m benchmarks.environments
+	.venv/bin/python -m benchmarks.context
 
 check: setup-test
 	.venv/bin/ruff check .
