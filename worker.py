@@ -54,6 +54,7 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
     from activities.sweeping import Sweeping
     from adapters.cli.house.home import beside_the_store
     from adapters.store import open_store
+    from adapters.temporal.attributes import ensure_attributes
     from adapters.temporal.connect import connect
     from adapters.temporal.delivery.lanes import TemporalLanes
     from adapters.temporal.sagas import TemporalSagas
@@ -68,6 +69,7 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
 
     async with await open_store(settings.store_url) as store:
         client = await connect(settings, environment)
+        await ensure_attributes(client)
         await ensure_sweeper(client, settings)
         await ensure_housekeeper(client, settings)
         records = Records(events=store.events, undo=store.undo)

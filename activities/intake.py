@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from temporalio import activity
 
@@ -25,7 +26,8 @@ class AdmitBuildInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmittedBuild:
-    """What the saga needs of the configuration, so that replay never reads it again. ``heartbeat`` in seconds."""
+    """What the saga needs of the configuration, so that replay never reads it again. ``heartbeat`` in seconds,
+    ``repository`` the folder's name alone."""
 
     project: str
     spec: str
@@ -39,6 +41,7 @@ class AdmittedBuild:
     delivers: bool = False
     sets_up: bool = False
     untested: str = ""
+    repository: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ class Intake:
             delivers=project.delivery is not None,
             sets_up=project.setup is not None,
             untested=project.untested,
+            repository=PurePath(project.repository).name,
         )
 
     @activity.defn

@@ -100,6 +100,18 @@ class BuildSaga(Conversation):
         """Small and pure: the plan's text is in the blob of that digest."""
         return {"plan": self._build.state.plan, "tasks": [asdict(brief) for brief in self._build.briefs]}
 
+    @workflow.query(description="The phases that this run entered, the newest last, with the time in ms since 1970.")
+    def timeline(self) -> list[dict[str, Any]]:
+        """Small and pure."""
+        return [{"phase": phase, "at": at} for phase, at in self._build.timeline]
+
+    @workflow.query(description="What it has spent as of the last phase that ended, in micro-dollars.")
+    def cost(self) -> dict[str, Any]:
+        """Small and pure: `mendwork cost` reads the ledger."""
+        state = self._build.state
+        budget = state.admitted.budget.build if state.admitted else None
+        return {"spent_micros": self._build.spent_micros, "limit_micros": budget}
+
     @workflow.query(description="What waits for a person, and how to answer it.")
     def pending(self) -> list[dict[str, Any]]:
         """Small and pure."""
@@ -186,6 +198,7 @@ class BuildSaga(Conversation):
         build.desk.close_all()
         build.recorder.note("build.ended", status=self._status, sentence=sentence[:1_000], **data)
         workflow.set_current_details(f"**{self._status}**: {sentence}")
+        build.attributes.tell(BuildStatus=self._status, NeedsApproval=False)
         await build.recorder.flush(build.effects)
         await workflow.wait_condition(workflow.all_handlers_finished)
         await build.recorder.flush(build.effects)

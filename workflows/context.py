@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from temporalio import workflow
 from temporalio.workflow import ChildWorkflowHandle
 
+from workflows.attributes import Attributes
 from workflows.compensation import Compensations
 from workflows.people.desk import Desk, details
 from workflows.policies import STORE, WORKSPACE, Effects
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from activities.intake import AdmittedBuild
 
 T = TypeVar("T")
+LONGEST_TIMELINE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,10 @@ class Build:
         self.effects = Effects()
         self.effects.paused = state.paused
         self.recorder = Recorder(build=name)
+        self.attributes = Attributes()
+        # Of this run alone, and in no snapshot: what is measured must not make two equal states differ.
+        self.timeline: list[tuple[str, int]] = []
+        self.spent_micros = 0
         self.undo = Compensations(effects=self.effects, build=name, undo=state.undo)
         self.desk = Desk(book=state.book, recorder=self.recorder, effects=self.effects)
 
@@ -100,12 +106,40 @@ class Build:
     async def enter(self, phase: str) -> None:
         """A new phase shows at once in the log, so that a person sees what goes on."""
         self.recorder.note("build.phase", phase=phase)
-        workflow.set_current_details(f"phase: **{phase}**")
+        self.attributes.tell(BuildPhase=phase)
+        entered = (phase, int(workflow.now().timestamp() * 1000))
+        self.timeline = [*self.timeline, entered][-LONGEST_TIMELINE:]
+        workflow.set_current_details(self.standing(phase))
         await self.recorder.flush(self.effects)
+
+    def introduce(self) -> None:
+        """What Temporal's lists can be asked for from the beginning."""
+        admitted, carried = self.admitted, self.state.carried_micros
+        self.attributes.tell(
+            ProjectId=admitted.project,
+            Repo=admitted.repository or admitted.project,
+            SpecHash=admitted.spec[:16],
+            BuildStatus="running",
+            CostUsd=carried / 1_000_000,
+            NeedsApproval=False,
+            **({"Tags": list(self.request.tags)} if self.request.tags else {}),
+        )
+
+    def standing(self, phase: str) -> str:
+        """What Temporal's UI shows while it works: where it is, and what can be said to it."""
+        tasks = "".join(f"* {name}: {task.status}\n" for name, task in self.state.tasks.items())
+        commands = ("watch", "trace", "cost", "pause", "abort")
+        return "\n\n".join(
+            (f"phase: **{phase}**", tasks, " · ".join(f"`mendwork {each} {self.name}`" for each in commands))
+        )
 
     async def spent(self, *, task: str = "") -> Spent:
         """The build's money so far, or one task's."""
-        return await self.effects.run(STORE, Money.count_spent, SpentInput(build=self.name, task=task))
+        spent: Spent = await self.effects.run(STORE, Money.count_spent, SpentInput(build=self.name, task=task))
+        if not task:
+            self.spent_micros = spent.lasting + self.state.carried_micros
+            self.attributes.tell(CostUsd=self.spent_micros / 1_000_000)
+        return spent
 
     async def pack(self, document: dict[str, Any], *, base: str = "", commit: str = "") -> Packed:
         """Store what a person decides about."""
@@ -127,10 +161,12 @@ class Build:
             ask = await self._asking(wanted, seconds=seconds, digest=digest)
             self.state.asked[slot] = ask
         workflow.set_current_details(details(self.name, ask))
+        self.attributes.tell(NeedsApproval=True)
         while (answer := await self.desk.ask(ask, unless=lambda: self.full and not wanted.task)) is None:
             await self.renew()
         self.state.asked.pop(slot, None)
-        workflow.set_current_details(f"phase: **{self.state.phase}**")
+        workflow.set_current_details(self.standing(self.state.phase))
+        self.attributes.tell(NeedsApproval=bool(self.state.asked))
         return answer
 
     async def _asking(self, wanted: Wanted, *, seconds: float, digest: str) -> Ask:

@@ -68,6 +68,7 @@ def build(
     no_deliver: Annotated[bool, typer.Option("--no-deliver", help="Land the result, and do not deliver it.")] = False,
     user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan, and tell what the rest would take.")] = False,
+    tags: Annotated[str, typer.Option(help="Words to find it by in Temporal's lists: ui,urgent.")] = "",
     json: Json = False,
 ) -> None:
     """Start a build and follow it. On a terminal it asks there; Ctrl-C detaches and leaves it running."""
@@ -86,6 +87,7 @@ def build(
         user=user,
         deliver=not no_deliver,
         dry_run=dry_run,
+        tags=tags,
     )
     run(lambda settings: command.start(settings, asked))
 

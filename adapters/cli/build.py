@@ -45,6 +45,7 @@ class Asked:
     user: str = ""
     deliver: bool = True
     dry_run: bool = False
+    tags: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +138,7 @@ def _fields(asked: Asked, spec: str, project: Project) -> dict[str, object]:
         "user": asked.user or login(),
         "deliver": asked.deliver,
         "dry_run": asked.dry_run,
+        "tags": words_in(asked.tags),
     }
 
 
@@ -194,7 +196,8 @@ async def start_saga(client: Client, settings: Settings, saga: NewSaga) -> str:
                 task_timeout=timedelta(seconds=settings.timeouts.sticky),
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 static_summary=saga.summary,
-                memo={"project": saga.project},
+                static_details=f"Follow it: `mendwork watch {name}`. What happened: `mendwork trace {name}`.",
+                memo={"project": saga.project, "title": saga.summary},
             )
         except WorkflowAlreadyStartedError:
             continue  # another store numbered it, or this one was restored from a backup: take the next

@@ -19,6 +19,7 @@ from temporalio.service import RPCError
 
 from adapters.temporal import children
 from adapters.temporal.ports import LOOPBACK, pick_port
+from domain.build.attributes import ATTRIBUTES
 from domain.errors import ServerUnavailable
 
 RETENTION = timedelta(hours=720)  # sagas wait for people
@@ -141,6 +142,7 @@ class DevServer:
             *("--ip", LOOPBACK, "--port", str(self._port), "--ui-ip", LOOPBACK, "--ui-port", str(self._ui_port)),
             *("--db-filename", plan.database, "--namespace", plan.namespace, "--log-level", "warn"),
             *(part for key, value in TUNED.items() for part in ("--dynamic-config-value", f"{key}={value}")),
+            *(part for name, kind in ATTRIBUTES.items() for part in ("--search-attribute", f"{name}={kind}")),
         ]
 
     def _environment(self) -> Mapping[str, str]:

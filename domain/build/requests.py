@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from domain.build.attributes import LONGEST_TAG, MOST_TAGS
 from domain.build.strategy import strategy
 from domain.errors import InvalidInput, TooLarge, UnknownName
 from domain.money.budget import Budget
@@ -30,7 +31,7 @@ class BuildRequest:
     ``resume`` is the token of a snapshot to start from, ``fork`` that this is wanted though the build it is of still
     runs; ``spec`` is left empty then. ``models`` replace the project's: "name" for every role, "role=name" for one.
     ``strategy`` names a way of working (domain/build/strategy.py). ``dry_run`` ends with the plan and what it would
-    cost. ``until`` ends the build after that phase.
+    cost. ``until`` ends the build after that phase. ``tags`` are words to find it by.
     """
 
     spec: str = ""
@@ -47,6 +48,7 @@ class BuildRequest:
     strategy: str = ""
     dry_run: bool = False
     until: str = ""
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,8 @@ def decode_build_request(value: Any) -> BuildRequest:
     for name in request.approved:
         if name not in APPROVALS:
             raise UnknownName.among("approval", name, APPROVALS)
+    if len(request.tags) > MOST_TAGS or any(not 0 < len(tag) <= LONGEST_TAG for tag in request.tags):
+        raise InvalidInput(f"at most {MOST_TAGS} tags of 1 to {LONGEST_TAG} characters are allowed")
     return request
 
 

@@ -81,6 +81,7 @@ async def _consent(d: Delivering, about: str, sentence: str, digest: str) -> Ans
     if d.request.unattended:
         raise Escalated(f"nobody is there to approve it: {sentence}")
     answer = await d.desk.ask(d.asking(about, sentence, APPROVAL, digest))
+    d.attributes.tell(NeedsApproval=False)
     if answer is None or answer.choice == "expired":
         raise Escalated(f"nobody approved it within {d.admitted.consent.approval_seconds:g} s: {sentence}")
     if answer.choice != "approve":

@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalio import workflow
 
+from workflows.attributes import Attributes
 from workflows.compensation import Compensations
 from workflows.people.desk import Desk, details
 from workflows.policies import STORE, WORKSPACE, Effects
@@ -84,6 +85,7 @@ class Delivering:
         self.undo = Compensations(effects=self.effects, build=name, undo=[])
         self.desk = Desk(book=Book(), recorder=self.recorder, effects=self.effects, saga=name)
         self.lane = LaneWord()
+        self.attributes = Attributes()
         self.undecided: dict[str, Any] = {}
         self.wanted_back = ""
         self._admitted: AdmittedDelivery | None = None
@@ -102,6 +104,7 @@ class Delivering:
     def admit(self, admitted: AdmittedDelivery) -> None:
         """Set once, by the first step."""
         self._admitted = admitted
+        self.attributes.tell(ProjectId=admitted.project, BuildStatus="running", NeedsApproval=False)
         self.effects.beat_every(timedelta(seconds=admitted.heartbeat))
 
     async def enter(self, phase: str) -> None:
@@ -112,6 +115,7 @@ class Delivering:
             timings[self.phase] = round(timings.get(self.phase, 0.0) + now - self._entered, 3)
         self._entered, self.phase = now, phase
         self.recorder.note("delivery.phase", phase=phase)
+        self.attributes.tell(BuildPhase=phase)
         workflow.set_current_details(f"phase: **{phase}**")
         await self.recorder.flush(self.effects)
 
@@ -183,6 +187,7 @@ class Delivering:
             deadline=now + int(self.admitted.consent.approval_seconds * 1000),
         )
         workflow.set_current_details(details(self.name, ask))
+        self.attributes.tell(NeedsApproval=True)
         return ask
 
     def approved(self, what: str, answer: Answer, digest: str, how_: str) -> None:

@@ -131,6 +131,7 @@ async def _ask(d: Delivering, child: workflow.ChildWorkflowHandle[KpiWatch, Watc
     answer = await d.desk.ask(
         d.asking("watch", sentence, WATCH, digest), unless=lambda: child.done() or bool(d.wanted_back)
     )
+    d.attributes.tell(NeedsApproval=False)
     if answer is None:
         return
     choice = {"promote": "promote", "extend": "extend"}.get(answer.choice, "roll back")

@@ -162,6 +162,7 @@ class DeliverySaga(DeliveryTalk):
             fault=fault,
         )
         workflow.set_current_details(f"**{status}**: {sentence}")
+        d.attributes.tell(BuildStatus=status, NeedsApproval=False)
         if d.found.release:
             await d.write(status, sentence)
             await self._leave(d, status, sentence)

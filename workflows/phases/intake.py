@@ -64,6 +64,7 @@ async def _admit(build: Build) -> None:
     build.state.admitted = admitted
     build.effects.beat_every(timedelta(seconds=admitted.heartbeat))
     build.recorder.note("build.admitted", project=admitted.project, spec=admitted.spec)
+    build.introduce()
     await build.enter("intake")
 
 

@@ -41,6 +41,7 @@ async def restore(build: Build) -> str:
     state.strategy = request.strategy or state.strategy
     build.effects.beat_every(timedelta(seconds=admitted.heartbeat))
     build.recorder.note("build.admitted", project=admitted.project, spec=admitted.spec)
+    build.introduce()
     build.recorder.note(
         "build.restored",
         token=found.token,
