@@ -19,6 +19,7 @@ bench: setup-test
 	.venv/bin/python -m benchmarks.tasks
 	.venv/bin/python -m benchmarks.environments
 	.venv/bin/python -m benchmarks.context
+	.venv/bin/python -m benchmarks.telemetry
 
 check: setup-test
 	.venv/bin/ruff check .

@@ -9,7 +9,7 @@ def main() -> None:
     """Run the command line and exit with its code."""
     from adapters.cli.app import app
 
-    sys.exit(app())
+    sys.exit(app(prog_name="mendwork"))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from temporalio.worker import Interceptor
 
     from activities.intake import Engine
-    from adapters.models.endpoint import Endpoint
+    from adapters.telemetry.health import Check
     from domain.build.project import Project
 
 GRACE_SECONDS = 5
@@ -34,12 +34,14 @@ GRACE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one worker serves: its task queue's suffix, its activities and workflows, how many activities at once."""
+    """What one worker serves: its task queue's suffix, its activities and workflows, how many activities at once, and
+    what /readyz asks of it alone."""
 
     suffix: str
     activities: Sequence[Callable[..., Any]]
     workflows: Sequence[type] = ()
     slots: int = 20
+    checks: Mapping[str, Check] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -53,19 +55,14 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
     from activities.repository.snapshots import SnapshotBook
     from activities.sweeping import Sweeping
     from adapters.cli.house.home import beside_the_store
+    from adapters.cli.serving.seen import store_check
     from adapters.store import open_store
     from adapters.temporal.attributes import ensure_attributes
     from adapters.temporal.connect import connect
     from adapters.temporal.delivery.lanes import TemporalLanes
+    from adapters.temporal.namespace.schedule import ensure_housekeeper, ensure_sweeper
     from adapters.temporal.sagas import TemporalSagas
-    from adapters.temporal.schedule import ensure_housekeeper, ensure_sweeper
-    from workflows.build_saga import BuildSaga
-    from workflows.delivery.lane import Lane
-    from workflows.delivery.saga import DeliverySaga
-    from workflows.delivery.watch import KpiWatch
-    from workflows.housekeeper import Housekeeper
-    from workflows.sweeper import SweepBuild, Sweeper
-    from workflows.task_saga import TaskSaga
+    from workflows.catalogue import WORKFLOWS
 
     async with await open_store(settings.store_url) as store:
         client = await connect(settings, environment)
@@ -86,9 +83,8 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
         activities += [lanes.join_lane, lanes.look_at_holder, lanes.recall_releases]
         activities.append(SnapshotBook(store=store, sagas=sagas).find_snapshot)
         activities.append(Forecasting(store=store, queue=queue, engine=settings.sandbox.engine).forecast_build)
-        workflows = [BuildSaga, TaskSaga, DeliverySaga, KpiWatch, Lane, Sweeper, SweepBuild, Housekeeper]
         activities += beside_the_store(settings, store)
-        yield Part(suffix="", activities=activities, workflows=workflows)
+        yield Part(suffix="", activities=activities, workflows=WORKFLOWS, checks=store_check(store))
 
 
 @asynccontextmanager
@@ -106,6 +102,7 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     from activities.reviewing import Reviewing
     from adapters.blobs import open_blobs
     from adapters.cli.house.home import at_home
+    from adapters.cli.serving.seen import git_check
     from adapters.code import open_code
     from adapters.git.adapter import open_git
     from adapters.prompts.jinja import JinjaPrompts
@@ -133,7 +130,7 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     snapshots = Snapshots(engine=engine, pins=mirrors, blobs=blobs, models=tuple(settings.models))
     activities += [snapshots.pin_snapshot, snapshots.restore_snapshot]
     with at_home(settings, "workspace") as house:
-        yield Part(suffix="-workspace", activities=[*activities, *house])
+        yield Part(suffix="-workspace", activities=[*activities, *house], checks=git_check(environment))
 
 
 @asynccontextmanager
@@ -141,15 +138,18 @@ async def model_part(settings: Settings, environment: Mapping[str, str]) -> Asyn
     """The only part that knows provider keys."""
     from activities.models import Models
     from adapters.blobs import open_blobs
+    from adapters.cli.serving.providers import endpoints
+    from adapters.cli.serving.seen import store_check
     from adapters.models import open_model
     from adapters.schemas import open_schemas
     from adapters.store import open_store
+    from adapters.telemetry.calls import WatchedModel
 
     schemas = open_schemas()
     async with await open_store(settings.store_url) as store:
-        model = open_model(_endpoints(settings, environment), schemas=schemas)
+        model = WatchedModel(open_model(endpoints(settings, environment), schemas=schemas), names=settings.provided)
         models = Models(model=model, schemas=schemas, calls=store.calls, blobs=open_blobs(settings.state))
-        yield Part(suffix="-model", activities=[models.call_model])
+        yield Part(suffix="-model", activities=[models.call_model], checks=store_check(store))
 
 
 @asynccontextmanager
@@ -163,6 +163,7 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     from activities.sandboxed.manifests import Manifests
     from adapters.blobs import open_blobs
     from adapters.cli.house.home import at_home
+    from adapters.cli.serving.seen import git_check, sandbox_check
     from adapters.environments import open_environments
     from adapters.environments.lists import known_packages
     from adapters.git.adapter import open_git
@@ -184,28 +185,16 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     activities: list[Callable[..., Any]] = [gates.run_gates, artifacts.build_artifact, integration.run_integration]
     activities += [setups.prepare_environment, gates.measure_base]
     with at_home(settings, "sandbox") as house:
-        yield Part(suffix="-sandbox", activities=[*activities, *house], slots=2)
+        checks = {**git_check(environment), **sandbox_check(sandbox)}
+        yield Part(suffix="-sandbox", activities=[*activities, *house], slots=2, checks=checks)
 
 
 @asynccontextmanager
 async def deploy_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """The only part that touches targets and holds the secrets of releases: no repository, no provider key."""
-    from activities.delivery.deploys import Deploys
-    from activities.delivery.measuring import Measuring
-    from adapters.blobs import open_blobs
-    from adapters.kpi import open_load
-    from adapters.target import open_target
+    from adapters.cli.serving.deploys import deploy_activities
 
-    engine = _engine(settings)
-    wanted = [project.delivery for project in engine.projects.values() if project.delivery is not None]
-    targets = {name: open_target(settings.state, name=name) for name in sorted({each.target for each in wanted})}
-    names = {name for each in wanted for name in each.secrets}
-    secrets = {name: environment[name] for name in names if name in environment}
-    deploys = Deploys(engine=engine, targets=targets, blobs=open_blobs(settings.state), secrets=secrets)
-    activities: list[Callable[..., Any]] = [deploys.snapshot_site, deploys.start_unit, deploys.find_unit]
-    activities += [deploys.switch_traffic, deploys.prove_live, deploys.restore_traffic, deploys.retire_unit]
-    activities += [deploys.run_step, deploys.undo_step, deploys.prune_units, Measuring(load=open_load()).measure_window]
-    yield Part(suffix="-deploy", activities=activities)
+    yield Part(suffix="-deploy", activities=deploy_activities(settings, environment, engine=_engine(settings)))
 
 
 PARTS: Mapping[str, Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Part]]] = {
@@ -224,23 +213,27 @@ async def run_worker(
     from temporalio.worker import Worker
 
     from activities.beating import BeatingInterceptor
+    from adapters.cli.serving.seen import common_checks, shown
     from adapters.temporal.connect import connect
 
     if name not in PARTS:
         raise UnknownName.among("worker", name, PARTS)
     async with AsyncExitStack() as stack:
+        seen = await stack.enter_async_context(shown(name, settings, environment))
         part = await stack.enter_async_context(PARTS[name](settings, environment))
+        client = await connect(settings, environment)
         worker = Worker(
-            await connect(settings, environment),
+            client,
             task_queue=settings.temporal.task_queue + part.suffix,
             activities=part.activities,
             workflows=part.workflows,
             max_concurrent_activities=part.slots,
-            interceptors=[BeatingInterceptor(), *interceptors],
+            interceptors=[*seen.interceptors, BeatingInterceptor(), *interceptors],
             graceful_shutdown_timeout=timedelta(seconds=GRACE_SECONDS),
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.timeouts.sticky),
         )
         async with worker:
+            seen.ready({**part.checks, **common_checks(settings, client, worker)})
             logging.getLogger("mendwork").info("serving %s", worker.task_queue)
             await _stop_signal()
 
@@ -257,24 +250,6 @@ def _engine(settings: Settings) -> Engine:
     )
 
 
-def _endpoints(settings: Settings, environment: Mapping[str, str]) -> dict[str, Endpoint]:
-    from adapters.models.endpoint import Endpoint
-
-    return {
-        name: Endpoint(
-            name=name,
-            model=model.model,
-            base_url=model.base_url,
-            api_key=environment.get(model.api_key_env, "") if model.api_key_env else "",
-            key_name=model.api_key_env,
-            structured=model.structured,
-            pin=model.pin,
-            price=model.price(),
-        )
-        for name, model in settings.models.items()
-    }
-
-
 async def _stop_signal() -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -284,12 +259,13 @@ async def _stop_signal() -> None:
 
 def main(interceptors: Sequence[Interceptor] = ()) -> None:
     """Run the worker that the one argument names."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    from adapters.telemetry.logs import configure_logs
+
     try:
         if len(sys.argv) != 2:
             raise InvalidInput(f"usage: python -m worker {'|'.join(PARTS)}")
         settings = load_settings(start=Path.cwd(), environment=os.environ)
+        configure_logs(settings.telemetry.logs)
         asyncio.run(run_worker(sys.argv[1], settings, environment=os.environ, interceptors=interceptors))
     except MendworkError as error:
         sys.exit(f"mendwork worker: {error}")

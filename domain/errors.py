@@ -6,7 +6,7 @@ MendworkError
 │   ├── TargetUnavailable, PortTaken
 ├── Permanent        will never work as asked: the request, its answer or the configuration has to change
 │   ├── InvalidInput, UnknownName, InvalidName, InvalidPlan, InvalidChange, UnusableAnswer, TooLarge
-│   ├── ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning, StaleChange
+│   ├── KeyMissing, ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning, StaleChange
 │   ├── TargetMissing, ReleaseDied, ReleaseSilent, ReleaseMissing, OlderRelease, ArtifactFailed
 ├── NeedsHuman       nothing automatic is left to try
 │   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted, BudgetExhausted, Overbilled, Escalated, Aborted
@@ -103,6 +103,10 @@ class UnusableAnswer(Permanent):
 
 class TooLarge(Permanent):
     """Something is over a stated limit."""
+
+
+class KeyMissing(Permanent):
+    """A payload is encrypted with a key that this process was not given; the sentence names the key's id."""
 
 
 class ProviderRefused(Permanent):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from temporalio import workflow
 from temporalio.workflow import ChildWorkflowHandle
 
-from workflows.attributes import Attributes
 from workflows.compensation import Compensations
+from workflows.people.attributes import Attributes
 from workflows.people.desk import Desk, details
 from workflows.policies import STORE, WORKSPACE, Effects
 from workflows.recorder import Recorder

@@ -7,22 +7,32 @@ from typing import Annotated
 import typer
 
 from adapters.cli import books
+from adapters.cli.codec import commands as codecs
+from adapters.cli.config import commands as configurations
+from adapters.cli.config.completing import build_names, project_names
 from adapters.cli.decide import commands as decisions
+from adapters.cli.doctor import commands as doctors
+from adapters.cli.exits import MEANINGS
 from adapters.cli.house import commands as house
 from adapters.cli.init import commands as beginnings
 from adapters.cli.release import commands as deliveries
 from adapters.cli.replay import commands as replays
 from adapters.cli.resume import commands as resumes
+from adapters.cli.upgrade import commands as upgrades
 
 app = typer.Typer(
     name="mendwork",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: " + ", ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + ".",
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-Build = Annotated[str, typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.")]
+Build = Annotated[
+    str,
+    typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.", autocompletion=build_names),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -58,7 +68,10 @@ def dev() -> None:
 @app.command()
 def build(
     spec: Annotated[str, typer.Argument(help="A file with the feature's specification, or - for standard input.")],
-    project: Annotated[str, typer.Option(help="A project of mendwork.toml; not needed where there is one.")] = "",
+    project: Annotated[
+        str,
+        typer.Option(help="A project of mendwork.toml; not needed where there is one.", autocompletion=project_names),
+    ] = "",
     title: Annotated[str, typer.Option(help="One line; the spec's first by default.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Print the build's name and come back at once.")] = False,
     allow_missing: Annotated[str, typer.Option(help="Isolations to do without here: memory,pids,network.")] = "",
@@ -96,19 +109,22 @@ def build(
 def watch(
     build: Build,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Come back with code 7 when only a person helps.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Come back with code 124 after so many seconds.")] = 0,
     json: Json = False,
 ) -> None:
     """Follow a build to its end; its exit code is the build's."""
     from adapters.cli import follow as command
-    from adapters.cli.session import run
+    from adapters.cli.session import run, within
 
-    run(lambda settings: command.watch(settings, build, json=json, wait=not no_wait))
+    run(lambda settings: within(timeout, command.watch(settings, build, json=json, wait=not no_wait)))
 
 
 @app.command()
 def status(
-    build: Annotated[str, typer.Argument(help="A build's name; without it, the newest builds.")] = "",
-    project: Annotated[str, typer.Option(help="Only builds of this project.")] = "",
+    build: Annotated[
+        str, typer.Argument(help="A build's name; without it, the newest builds.", autocompletion=build_names)
+    ] = "",
+    project: Annotated[str, typer.Option(help="Only builds of this project.", autocompletion=project_names)] = "",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many builds.")] = 20,
     json: Json = False,
 ) -> None:
@@ -160,6 +176,10 @@ app.add_typer(deliveries.app)
 app.add_typer(replays.app)
 app.add_typer(resumes.app)
 app.add_typer(house.app)
+app.add_typer(upgrades.app, name="upgrade")
+app.add_typer(codecs.app)
+app.add_typer(configurations.app)
+app.add_typer(doctors.app)
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

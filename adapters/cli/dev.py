@@ -15,7 +15,7 @@ from typing import Any
 from adapters.cli.house.home import end_leftovers
 from adapters.sandbox import warnings as sandbox_warnings
 from adapters.settings import Settings
-from adapters.temporal.connect import connect_to, external_target
+from adapters.temporal.connect import Target, connect_to, converter_for, external_target
 from adapters.temporal.environment import DEPLOY, WORKERS, worker_environment
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
@@ -54,10 +54,12 @@ async def run_dev(settings: Settings, *, environment: Mapping[str, str], options
     options = options or DevOptions()
     with only_instance(settings.state), _stop_signals() as stop:
         try:
+            converter_for(settings, "")  # a key that cannot be used is told here, not by workers that die
             for line in sandbox_warnings(settings.sandbox.engine):
                 options.say(f"sandbox   {line}")
             await asyncio.to_thread(end_leftovers, settings, say=options.say)
             async with _server(settings, environment, options) as (state, server):
+                await _look_at_what_runs(settings, environment, options, state)
                 await _serve(_Session(settings, environment, options, state), server, stop)
         finally:
             clear_state(settings.state)
@@ -110,6 +112,8 @@ class _Session:
             self._announced = True
             listed = ", ".join(f"{name} (pid {pid})" for name, pid in pids.items())
             self.options.say(f"workers   {listed}; logs: {self._settings.state / 'logs'}")
+            if self._settings.telemetry.listen:
+                self.options.say(f"telemetry /readyz and /metrics of each: {self._settings.state / 'telemetry'}/*.json")
 
     def server_changed(self, pid: int | None) -> None:
         self._write(replace(self.state, server_pid=pid))
@@ -166,6 +170,18 @@ async def _server(
         options.say(f"Temporal  {server.address}, namespace {plan.namespace}; its log: {plan.log}")
         options.say(f"web UI    {server.ui}/namespaces/{plan.namespace}/workflows")
         yield _describe(server), server
+
+
+async def _look_at_what_runs(
+    settings: Settings, environment: Mapping[str, str], options: DevOptions, state: DevState
+) -> None:
+    """Before workers start: what this version of the engine could not go on with is named (F23, F24)."""
+    from adapters.cli.upgrade.checking import warn
+
+    here = Target(address=state.address, namespace=state.namespace, origin="`mendwork dev`")
+    target = external_target(settings, environment) or here
+    client = await connect_to(target, converter=converter_for(settings, target.namespace))
+    await warn(client, queue=settings.temporal.task_queue, say=options.say)
 
 
 def _describe(server: DevServer) -> DevState:

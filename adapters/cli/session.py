@@ -12,9 +12,9 @@ from typing import Any
 
 import typer
 
-from adapters.cli.exits import INTERRUPTED, OWN_FAILURE, exit_code
+from adapters.cli.exits import INTERRUPTED, TIMEOUT, code_of
 from adapters.settings import Settings, load_settings
-from domain.errors import InvalidInput, MendworkError, Transient
+from domain.errors import InvalidInput, MendworkError
 
 
 def say(text: str) -> None:
@@ -38,6 +38,14 @@ def read_text(file: str, *, what: str) -> str:
         raise InvalidInput(f"the {what} {file} cannot be read: {reason}") from error
 
 
+def here() -> Path:
+    """The folder that the command was typed in. Raises InvalidInput when it is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise InvalidInput("the current folder was deleted; go to another one") from None
+
+
 def login() -> str:
     """Who answers and who pays, where nobody else is named."""
     try:
@@ -48,16 +56,32 @@ def login() -> str:
 
 def run(command: Callable[[Settings], Coroutine[Any, Any, int]]) -> None:
     """Read the configuration, run ``command`` with it and exit with its code."""
+    run_anywhere(lambda: command(load_settings(start=here(), environment=os.environ)))
+
+
+def run_anywhere(command: Callable[[], Coroutine[Any, Any, int]]) -> None:
+    """Run ``command``, which needs no configuration that can be read, and exit with its code."""
     try:
-        settings = load_settings(start=Path.cwd(), environment=os.environ)
-        code = asyncio.run(command(settings))
+        code = asyncio.run(command())
     except MendworkError as error:
         say(f"mendwork: {error}")
-        code = OWN_FAILURE if isinstance(error, Transient) else exit_code("failed", type(error).__name__)
+        code = code_of(error)
     except KeyboardInterrupt:
         code = INTERRUPTED
     _leave(code)
     raise typer.Exit(code)
+
+
+async def within(seconds: float, command: Coroutine[Any, Any, int]) -> int:
+    """The command's code; TIMEOUT when it has not ended after so many seconds. 0 waits without end."""
+    limit = asyncio.timeout(seconds or None)
+    try:
+        async with limit:
+            code = await command
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    return TIMEOUT if limit.expired() else code
 
 
 def _leave(code: int) -> None:

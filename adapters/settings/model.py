@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from adapters.settings.encryption import CodecSettings, EncryptionSettings
 from adapters.settings.project import ProjectSettings
 from adapters.settings.section import Section, names
+from adapters.settings.telemetry import TelemetrySettings
 from domain.build.project import Project
 from domain.errors import InvalidInput, UnknownName
 from domain.money.usage import Price
@@ -88,6 +91,9 @@ class Settings(Section):
     roles: Roles = Field(default_factory=Roles)
     projects: dict[str, ProjectSettings] = Field(default_factory=dict)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
+    encryption: EncryptionSettings = Field(default_factory=EncryptionSettings)
+    codec: CodecSettings = Field(default_factory=CodecSettings)
 
     @model_validator(mode="after")
     def _names_hold(self) -> Self:
@@ -113,6 +119,11 @@ class Settings(Section):
         """SQLAlchemy's URL of the store."""
         return self.store or f"sqlite+aiosqlite:///{self.state / 'mendwork.db'}"
 
+    @property
+    def key_files(self) -> tuple[Path, ...]:
+        """The files of the keys of payloads; the first encrypts."""
+        return tuple(self.root / name for name in self.encryption.keys)
+
     def chain(self, role: str) -> tuple[str, ...]:
         """The model names of "reasoning", "coding" or "validation", in order. Raises UnknownName."""
         names: tuple[str, ...] = getattr(self.roles, role) or tuple(self.models)
@@ -124,6 +135,11 @@ class Settings(Section):
     def allowlist(self) -> dict[str, Project]:
         """The projects as the domain knows them. Raises InvalidName."""
         return {name: settings.project(name, self.root) for name, settings in self.projects.items()}
+
+    @property
+    def provided(self) -> dict[str, str]:
+        """litellm's names of the models, by ours."""
+        return {name: model.model for name, model in self.models.items()}
 
     @property
     def deploy_secrets(self) -> frozenset[str]:
@@ -147,7 +163,11 @@ class Settings(Section):
                 yield f"projects.{name}.delivery.staging_port", project.delivery.staging_port
 
     def _check_secrets(self) -> None:
-        """Raises InvalidInput for a provider's key that a release would get."""
+        """Raises InvalidInput for a provider's key that a release would get, a payload's that a sandbox sees."""
         for model in self.models.values():
             if model.api_key_env and model.api_key_env in self.deploy_secrets:
                 raise InvalidInput(f"{model.api_key_env} is a provider's key: no release may have it as a secret")
+        for name, project in self.allowlist().items():
+            shown = [os.path.abspath(folder) for folder in project.toolchain]
+            if any(Path(os.path.abspath(file)).is_relative_to(folder) for file in self.key_files for folder in shown):
+                raise InvalidInput(f"encryption.keys: a key lies in the toolchain of {name}, which sandboxes see")

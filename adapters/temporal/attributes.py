@@ -9,8 +9,8 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSe
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from domain.build.attributes import ATTRIBUTES, KEYWORD, KEYWORDS, NUMBER, TRUTH
 from domain.errors import ServerUnavailable
+from domain.human.attributes import ATTRIBUTES, KEYWORD, KEYWORDS, NUMBER, TRUTH
 
 _TYPES = {
     KEYWORD: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,

@@ -11,14 +11,18 @@ from typing import Any
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, ListNamespacesRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode
 
+from adapters.payloads.codec import EncryptionCodec
+from adapters.payloads.keys import load_keys
 from adapters.settings import Settings
-from adapters.temporal.failures import TracelessFailureConverter
+from adapters.temporal.failures import SealedFailureConverter, TracelessFailureConverter
 from adapters.temporal.state import read_state
 from domain.errors import InvalidInput, ServerUnavailable, UnknownName
 
+# What every process uses where nothing is encrypted.
 DATA_CONVERTER = replace(pydantic_data_converter, failure_converter_class=TracelessFailureConverter)
 _NEEDS_NO_RIGHT = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED}
 
@@ -76,17 +80,35 @@ async def connect(settings: Settings, environment: Mapping[str, str], *, patienc
 
     Raises ServerUnavailable when nothing answers within ``patience`` seconds, UnknownName for a wrong namespace.
     """
-    return await connect_to(resolve_target(settings, environment), patience=patience)
+    target = resolve_target(settings, environment)
+    return await connect_to(target, patience=patience, converter=converter_for(settings, target.namespace))
 
 
-async def connect_to(target: Target, *, patience: float = 5.0) -> Client:
-    """As ``connect``, for a target that is known."""
+def converter_for(settings: Settings, namespace: str) -> DataConverter:
+    """How every client, worker and replayer of ``namespace`` writes and reads payloads: encrypted where there are keys.
+
+    Without keys it still knows an encrypted payload, and says which key it lacks. Raises InvalidInput for a bad key.
+    """
+    keys = load_keys(settings.key_files)
+    failures = SealedFailureConverter if keys else TracelessFailureConverter
+    codec = EncryptionCodec(keys, namespace=namespace)
+    return replace(DATA_CONVERTER, payload_codec=codec, failure_converter_class=failures)
+
+
+def namespace_of(settings: Settings, environment: Mapping[str, str]) -> str:
+    """The namespace that is meant, also where no server runs. Raises InvalidInput."""
+    target = external_target(settings, environment)
+    return settings.temporal.namespace if target is None else target.namespace
+
+
+async def connect_to(target: Target, *, patience: float = 5.0, converter: DataConverter = DATA_CONVERTER) -> Client:
+    """As ``connect``, for a target that is known; ``converter`` is ``converter_for`` its namespace."""
     try:
         async with asyncio.timeout(patience):
             client = await Client.connect(
                 target.address,
                 namespace=target.namespace,
-                data_converter=DATA_CONVERTER,
+                data_converter=converter,
                 **target.options,
             )
             await _check_namespace(client, target)

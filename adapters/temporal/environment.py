@@ -13,6 +13,7 @@ DEPLOY = "deploy"
 _EVERYBODY = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_*", "TMPDIR", "TZ", "XDG_*"),
     *("SSL_CERT_*", "REQUESTS_CA_BUNDLE", "PYTHON*", "MENDWORK_*", "TEMPORAL_*"),
+    *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_RESOURCE_ATTRIBUTES"),  # not its headers: they may hold a key
 )
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _MODEL = ("*_API_KEY", "*_API_BASE", "AWS_*", "AZURE_*", "GOOGLE_*", "VERTEX*", *_PROXIES)

@@ -19,8 +19,8 @@ from temporalio.service import RPCError
 
 from adapters.temporal import children
 from adapters.temporal.ports import LOOPBACK, pick_port
-from domain.build.attributes import ATTRIBUTES
 from domain.errors import ServerUnavailable
+from domain.human.attributes import ATTRIBUTES
 
 RETENTION = timedelta(hours=720)  # sagas wait for people
 TUNED = {  # stock values make every step wait for a 50 ms tick, twice, and every short timer a whole second

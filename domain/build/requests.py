@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from domain.build.attributes import LONGEST_TAG, MOST_TAGS
 from domain.build.strategy import strategy
 from domain.errors import InvalidInput, TooLarge, UnknownName
+from domain.human.attributes import LONGEST_TAG, MOST_TAGS
 from domain.money.budget import Budget
 from domain.risk.matrix import AUTONOMOUS
 

@@ -150,10 +150,10 @@ def what_next(verdict: Verdict, policy: WatchPolicy, *, number: int, until: int)
 
 
 def chart_of(series: tuple[Point, ...], verdict: Verdict) -> str:
-    """The last windows as a Markdown table."""
+    """The last windows as a Markdown table; without slashes, which some renderers take for fractions."""
     head = "| window | failed | baseline | p95 ms | baseline | verdict |\n|---|---|---|---|---|---|\n"
     rows = "".join(
-        f"| {p.number} | {p.failed}/{p.asked} | {p.baseline_failed}/{p.baseline_asked} | {p.p95:.0f} | "
+        f"| {p.number} | {p.failed} of {p.asked} | {p.baseline_failed} of {p.baseline_asked} | {p.p95:.0f} | "
         f"{p.baseline_p95:.0f} | {p.verdict} |\n"
         for p in series[-10:]
     )

@@ -14,7 +14,7 @@ from adapters.cli.app import app
 from adapters.settings import load_settings
 from tests.architecture.sources import ROOT
 
-DOCS = ("docs/repositories.md", "docs/again.md", "README.md")
+DOCS = ("docs/repositories.md", "docs/again.md", "docs/upgrades.md", "README.md")
 FENCE = re.compile(r"^```(toml|console|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -47,6 +47,20 @@ def test_a_command_that_is_shown_can_be_typed(name: str, words: list[str]) -> No
         command, words = command.commands[words[0]], words[1:]
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known, name
+
+
+LINK = re.compile(r"!?\[[^\]]+\]\((?!https?:)([^)#]+)")
+
+
+def test_every_link_of_the_documents_leads_somewhere() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    broken = [
+        f"{page.name}: {target}"
+        for page in pages
+        for target in LINK.findall(page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
 
 
 def test_the_documents_show_something() -> None:

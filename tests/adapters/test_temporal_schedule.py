@@ -20,7 +20,7 @@ from temporalio.client import (
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from adapters.settings import Settings
-from adapters.temporal.schedule import ensure_housekeeper, ensure_sweeper, housekeeping_id, schedule_id
+from adapters.temporal.namespace.schedule import ensure_housekeeper, ensure_sweeper, housekeeping_id, schedule_id
 from domain.errors import ServerUnavailable
 from tests.conftest import TemporalServer
 

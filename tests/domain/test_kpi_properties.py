@@ -173,5 +173,5 @@ class TestWhatFollows:
         points = tuple(point_of(each, "going on") for each in lasting(arm(30), baseline=arm(6), windows=12))
         table = chart_of(points, Verdict(kind="fail", reason="5 of 10"))
         assert table.startswith("**fail**: 5 of 10\n\n| window |")
-        assert "| 12 | 30/600 | 6/600 | 20 | 20 | going on |" in table
+        assert "| 12 | 30 of 600 | 6 of 600 | 20 | 20 | going on |" in table
         assert "| 2 |" not in table

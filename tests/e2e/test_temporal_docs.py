@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.build.attributes import ATTRIBUTES
+from domain.human.attributes import ATTRIBUTES
 from tests.e2e.projects import told, waiting
 from tests.e2e.test_readme import Typed, commands
 from tests.e2e.test_temporal_cli import history, temporal

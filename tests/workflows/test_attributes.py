@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowHandle
 
-from domain.build.attributes import ATTRIBUTES
 from domain.build.project import Consent
+from domain.human.attributes import ATTRIBUTES
 from tests.workflows.fakes import RED, World
 from tests.workflows.running import SPEC, UNATTENDED, begin, build, failure_of, opened, serving
 

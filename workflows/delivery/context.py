@@ -11,8 +11,8 @@ from typing import Any
 
 from temporalio import workflow
 
-from workflows.attributes import Attributes
 from workflows.compensation import Compensations
+from workflows.people.attributes import Attributes
 from workflows.people.desk import Desk, details
 from workflows.policies import STORE, WORKSPACE, Effects
 from workflows.recorder import Recorder

@@ -172,7 +172,7 @@ class KpiWatch:
             "windows": outcome.windows,
         }
         self._recorder.note("watch.ended", release=self._request.release, verdict=outcome.verdict, **said)
-        workflow.set_current_details(f"**{outcome.kind}**\n\n{chart_of(outcome.series, self._state.verdict)}")
+        workflow.set_current_details(chart_of(outcome.series, self._state.verdict))
         await self._flush()
 
     async def _flush(self) -> None:

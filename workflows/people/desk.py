@@ -18,6 +18,10 @@ with workflow.unsafe.imports_passed_through():
     from domain.human.book import Book, Ruling
 
 
+ROOM = "\u00a0"
+"""The web UI cuts off the last line of what it shows: let it be an empty one."""
+
+
 class Desk:
     """``book`` is carried from run to run. ``saga`` is the workflow to answer where that is not the build itself."""
 
@@ -140,5 +144,6 @@ def _row(ask: Ask) -> dict[str, Any]:
 
 def details(saga: str, ask: Ask) -> str:
     """What Temporal's UI shows while a person is waited for."""
+    head = f"**waiting for a person** ({ask.id}, digest `{ask.digest[:12]}`)"
     commands = "\n".join(f"* {choice}: `{command}`" for choice, command in how(saga, ask).items())
-    return f"**waiting for a person** ({ask.id})\n\n{ask.sentence}\n\ndigest `{ask.digest[:12]}`\n\n{commands}"
+    return "\n\n".join((head, ask.sentence, commands, f"all that waits: `mendwork pending {saga}`", ROOM))

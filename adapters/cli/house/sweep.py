@@ -54,7 +54,7 @@ async def collect(settings: Settings, wanted: GcWanted) -> int:
 async def _keep_house(client: Any, settings: Settings, wanted: GcWanted) -> Sequence[Mapping[str, Any]]:
     from temporalio.client import WorkflowFailureError
 
-    from adapters.temporal.schedule import HOUSEKEEPING_ENDS, housekeeping_id
+    from adapters.temporal.namespace.schedule import HOUSEKEEPING_ENDS, housekeeping_id
 
     queue = settings.temporal.task_queue
     request = {

@@ -42,7 +42,7 @@ async def rebuild(settings: Settings, wanted: RebuildWanted) -> int:
 
     if not wanted.build and not wanted.files:
         raise InvalidInput("name a BUILD, or exported histories by --from")
-    rows = await (_from_files(wanted) if wanted.files else _from_server(settings, wanted.build))
+    rows = await (_from_files(settings, wanted) if wanted.files else _from_server(settings, wanted.build))
     if not rows:
         raise InvalidInput(f"no history that can be read tells of {wanted.build or 'any build'}")
     async with await open_store(settings.store_url) as store:
@@ -86,13 +86,14 @@ async def _from_server(settings: Settings, build: str) -> Mapping[str, list[Even
     return {build: found.events} if found.events else {}
 
 
-async def _from_files(wanted: RebuildWanted) -> Mapping[str, list[Event]]:
-    from adapters.temporal.connect import DATA_CONVERTER
+async def _from_files(settings: Settings, wanted: RebuildWanted) -> Mapping[str, list[Event]]:
+    from adapters.temporal.connect import converter_for, namespace_of
     from adapters.temporal.histories.exports import exported
 
+    converter = converter_for(settings, namespace_of(settings, os.environ))
     rows: dict[str, list[Event]] = {}
     for file in wanted.files:
-        for event in await exported(_text(file), DATA_CONVERTER, name=str(file)):
+        for event in await exported(_text(file), converter, name=str(file)):
             if wanted.build in ("", event.build):
                 rows.setdefault(event.build, []).append(event)
     return rows

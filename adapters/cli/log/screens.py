@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from domain.ports.store import Event
 
 ROUNDS_OF_SILENCE = 50
-"""About thirty seconds, after which a person is told that the build goes on; then ever more rarely."""
+"""Three quarters of a minute, after which a person is told that the build goes on; then ever more rarely."""
 
 
 class Screen(Protocol):

@@ -14,7 +14,7 @@ from adapters.cli.replay.record import Part
 from adapters.cli.replay.world import World
 from adapters.cli.session import say
 from adapters.settings import Settings
-from adapters.temporal.connect import Target, connect_to
+from adapters.temporal.connect import Target, connect_to, converter_for
 from adapters.temporal.environment import worker_environment
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
@@ -50,7 +50,7 @@ async def serving(world: World, wanted: Serving) -> AsyncIterator[tuple[Client, 
     async with DevServer(ServerPlan(program=program, state=world.state)) as server:
         settings = world.settings(wanted.part, address=server.address, live=wanted.answers is None)
         target = Target(address=server.address, namespace=server.plan.namespace, origin="the replay's own")
-        client = await connect_to(target, patience=30)
+        client = await connect_to(target, patience=30, converter=converter_for(settings, target.namespace))
         supervisor = Supervisor(_programs(world, settings, wanted), say=say, changed=lambda pids: None)
         keeping = asyncio.create_task(supervisor.run())
         try:

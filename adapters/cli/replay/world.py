@@ -58,6 +58,7 @@ class World:
         project["budget"] = {name: "none" if value is None else value for name, value in project["budget"].items()}
         for model in {} if live else raw["models"].values():
             model |= {"base_url": NOWHERE, "api_key_env": ""}
+        raw["encryption"]["keys"] = [str(file.resolve()) for file in self.original.key_files]
         raw |= {"projects": {part.project: project}, "temporal": {"address": address}}
         raw["timeouts"]["sweep"] = 86_400.0
         (self.root / "mendwork.toml").write_text(written(raw), encoding="utf-8")

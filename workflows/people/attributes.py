@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
-    from domain.build.attributes import ATTRIBUTES, KEYWORD, KEYWORDS, NUMBER, TRUTH
+    from domain.human.attributes import ATTRIBUTES, KEYWORD, KEYWORDS, NUMBER, TRUTH
 
 _KEYS = {
     KEYWORD: SearchAttributeKey.for_keyword,

@@ -1,0 +1,1 @@
+"""``mendwork config``: the effective configuration, and where each value comes from."""

@@ -1,0 +1,1 @@
+"""``mendwork doctor``: what is there, what is missing, and the one command that cures it."""

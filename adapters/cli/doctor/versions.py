@@ -1,0 +1,45 @@
+"""Which Mendwork this is."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+from adapters.cli.session import put
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def show(*, json: bool) -> None:
+    """Print it."""
+    if not json:
+        put(version("mendwork"))
+        return
+    versions = {
+        "version": version("mendwork"),
+        "python": platform.python_version(),
+        "temporalio": version("temporalio"),
+        "commit": commit(CHECKOUT),
+    }
+    put(jsonlib.dumps(versions))
+
+
+def commit(checkout: Path) -> str | None:
+    """The commit of a checkout; None for one without a history, or where git cannot tell."""
+    if not (checkout / ".git").exists():
+        return None
+    try:
+        said = subprocess.run(
+            ["git", "-c", f"safe.directory={checkout}", "-C", checkout, "rev-parse", "HEAD"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return said.strip() or None

@@ -1,0 +1,1 @@
+"""What of a worker process is put together beside ``worker.py``."""

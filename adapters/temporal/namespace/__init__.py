@@ -1,0 +1,1 @@
+"""What a namespace of Temporal has to have: schedules and search attributes."""
