@@ -6,7 +6,8 @@ MendworkError
 │   ├── TargetUnavailable, PortTaken
 ├── Permanent        will never work as asked: the request, its answer or the configuration has to change
 │   ├── InvalidInput, UnknownName, InvalidName, InvalidPlan, InvalidChange, UnusableAnswer, TooLarge
-│   ├── KeyMissing, ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning, StaleChange
+│   ├── KeyMissing, ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning
+│   ├── StaleChange
 │   ├── TargetMissing, ReleaseDied, ReleaseSilent, ReleaseMissing, OlderRelease, ArtifactFailed
 ├── NeedsHuman       nothing automatic is left to try
 │   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted, BudgetExhausted, Overbilled, Escalated, Aborted
