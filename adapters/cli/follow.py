@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from adapters.cli.exits import INTERRUPTED, OWN_FAILURE, WAITING, delivery_code, exit_code
 from adapters.cli.log.screens import JsonScreen, LineScreen, Screen, waits_for
+from adapters.cli.log.source import Source, is_over
 from adapters.cli.release.series import Chart
 from adapters.cli.session import put, say
 from adapters.cli.status import case_of
 from adapters.settings import Settings
 from domain.build.details import DetailsFold, fold_details
-from domain.errors import Transient
 from domain.trace.asks import commands
 from domain.trace.parts import BuildDetails
 from domain.trace.waiting import only_a_person_helps
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from domain.ports.store import Event, Store
 
 POLL_SECONDS = 0.2
+"""How long a round of silence is at first. What is appended ends it at once: see ``Arrivals``."""
 IDLE_POLL_SECONDS = 1.0
-"""How often the store is asked once a build has been silent: an approval can take days."""
-ROUNDS_UNTIL_IDLE = 25
+"""And once a build has been silent for some rounds: a table's clock goes on by seconds, and an approval takes days."""
+ROUNDS_UNTIL_IDLE = 5
 ROUNDS_BETWEEN_LOOKS = 5
-"""Events say when a build ends; the server is asked now and then, for a workflow that ended without a word."""
+"""Events say when a build ends; while it is silent the server is asked, for a workflow that ended without a word."""
 ROUNDS_UNTIL_WAITING = 3
 """What is noted a moment after an ask is opened may be that something else goes on."""
 
@@ -75,7 +76,7 @@ async def follow(store: Store, build: str, *, client: Client | None, json: bool,
 async def follow_as(store: Store, build: str, *, client: Client | None, how: Following) -> int:
     """As ``follow``, on a screen of one's own."""
     try:
-        async with contextlib.aclosing(_batches(store, build, client)) as batches:
+        async with contextlib.aclosing(_batches(store, build, client, how.screen)) as batches:
             code = await _until_the_end(build, batches, how)
     except asyncio.CancelledError:
         how.screen.close()
@@ -149,35 +150,21 @@ def _screen(settings: Settings, json: bool) -> Screen:
     return LiveScreen(settings)
 
 
-async def _batches(store: Store, build: str, client: Client | None) -> AsyncGenerator[Sequence[Event]]:
-    """The build's new events at each look, until its workflow is over and everything was read; empty when there are
-    none. A log that was rebuilt meanwhile tells some of them again."""
-    position, rounds, quiet, over = 0, 0, 0, client is None
-    while True:
-        found = await store.events.read(build, after=position)
-        position = found[-1][0] if found else position
-        quiet = 0 if found else quiet + 1
-        yield [event for _, event in found]
-        if over:
-            return
-        rounds += 1
-        if client is not None and rounds % ROUNDS_BETWEEN_LOOKS == 0:
-            over = await _is_over(client, build)
-        await asyncio.sleep(POLL_SECONDS if quiet < ROUNDS_UNTIL_IDLE else IDLE_POLL_SECONDS)
-
-
-async def _is_over(client: Client, build: str) -> bool:
-    """Whether the workflow ended, however it did, or does not exist: then no more events come."""
-    from temporalio.client import WorkflowExecutionStatus
-    from temporalio.service import RPCError, RPCStatusCode
-
-    try:
-        description = await client.get_workflow_handle(build).describe()
-    except RPCError as error:
-        if error.status == RPCStatusCode.NOT_FOUND:
-            return True
-        raise Transient(f"Temporal does not answer: {error.message}") from error
-    return description.status not in (
-        WorkflowExecutionStatus.RUNNING,
-        WorkflowExecutionStatus.CONTINUED_AS_NEW,
-    )
+async def _batches(store: Store, build: str, client: Client | None, screen: Screen) -> AsyncGenerator[Sequence[Event]]:
+    """The build's new events as they come, until its workflow is over and everything was read; empty after a round of
+    silence. A log that was rebuilt meanwhile tells some of them again."""
+    more, quiet, over = True, 0, client is None
+    async with contextlib.aclosing(Source(store, build, screen)) as source:
+        while True:
+            found = await source.read() if more or over else ()
+            if found is None:
+                await asyncio.sleep(IDLE_POLL_SECONDS)
+                continue
+            quiet = 0 if found else quiet + 1
+            yield found
+            if over:
+                return
+            if client is not None and quiet and quiet % ROUNDS_BETWEEN_LOOKS == 0:
+                over = await is_over(client, build)
+            if not over:
+                more = await source.wait(POLL_SECONDS if quiet < ROUNDS_UNTIL_IDLE else IDLE_POLL_SECONDS)

@@ -44,7 +44,7 @@ class SqlEventLog:
                 await self._refold(connection, build)
             return len(new)
 
-        return await self._database.write("events", work)
+        return await self._database.write("events", work, tell={event.build for event in events})
 
     async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
         query = select(log).where(log.c.build == build, log.c.position > after).order_by(log.c.position)
@@ -71,7 +71,7 @@ class SqlEventLog:
                 await self._refold(connection, build)
             return found
 
-        return await self._database.write("events", work)
+        return await self._database.write("events", work, tell=() if dry_run else [build])
 
     async def _insert(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> set[tuple[str, str, int]]:
         statement = self._database.insert(log).on_conflict_do_nothing(index_elements=KEY).returning(*KEY)

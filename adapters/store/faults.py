@@ -13,7 +13,7 @@ from domain.errors import Defect, MendworkError, ResourceShort, StoreUnavailable
 _SQLITE_SHORT = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM}
 _SQLITE_BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _POSTGRES_SHORT = ("53100", "53200")
-_POSTGRES_LATER = ("08", "25006", "40", "53", "55P03", "57", "58")
+_POSTGRES_LATER = ("08", "25006", "25P03", "25P04", "40", "53", "55P03", "57", "58")
 
 
 @contextmanager
@@ -48,7 +48,9 @@ def _ours(store: str, error: exc.SQLAlchemyError) -> MendworkError:
     state = getattr(driver, "sqlstate", None)
     if isinstance(state, str):
         return _postgres_error(store, state, driver)
-    if isinstance(error, (exc.TimeoutError, exc.InterfaceError, exc.OperationalError)):
+    if isinstance(error, exc.TimeoutError):
+        return StoreUnavailable(f"all connections of this process to the store {store} are in use: see pool_size")
+    if isinstance(error, (exc.InterfaceError, exc.OperationalError)):
         return StoreUnavailable(f"the store {store} cannot be reached: {_reason(driver or error)}")
     return Defect(f"the store {store} refused a statement: {type(driver or error).__name__}")
 

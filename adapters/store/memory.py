@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
+from adapters.store.arrivals.bell import Bell
+from adapters.store.arrivals.memory import MemoryArrivals
 from adapters.store.content import canonical, check_outcome, event_digest, event_key, plain
 from adapters.store.delivery.memory import MemoryReleases
 from adapters.store.money.memory import MemoryCalls
@@ -22,6 +24,7 @@ class MemoryEventLog:
     """``domain.ports.store.EventLog``."""
 
     def __init__(self, rows: dict[str, BuildRow]) -> None:
+        self.bell = Bell()
         self._log: dict[tuple[str, str, int], Event] = {}
         self._rows = rows
 
@@ -38,10 +41,16 @@ class MemoryEventLog:
         new = len(log) - len(self._log)
         self._log = log
         self._rows.update(rows)
+        for build in {event.build for event in events} if new else ():
+            self.bell.ring(build)
         return new
 
     async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
         return [(at, e) for at, e in enumerate(self._log.values(), 1) if e.build == build and at > after]
+
+    async def has(self, build: str, after: int) -> bool:
+        """Whether the build has an event after that position."""
+        return bool(await self.read(build, after=after))
 
     def everything(self) -> list[Event]:
         """Of all builds, in the order of arrival."""
@@ -115,7 +124,7 @@ class MemoryBuilds:
 
 
 class MemoryStore:
-    """The eight ports on dictionaries."""
+    """The nine ports on dictionaries."""
 
     def __init__(self) -> None:
         rows: dict[str, BuildRow] = {}
@@ -127,6 +136,7 @@ class MemoryStore:
         self.places = MemoryPlaces()
         self.releases = MemoryReleases()
         self.references = MemoryReferences(self)
+        self.arrivals = MemoryArrivals(self.events.bell, self.events.has)
 
     async def __aenter__(self) -> Self:
         return self

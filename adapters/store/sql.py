@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Self
 
 from sqlalchemy import URL, exc, make_url
 
+from adapters.store.arrivals.listening import Listening
+from adapters.store.arrivals.sql import SqlArrivals
+from adapters.store.arrivals.watching import Watching
 from adapters.store.builds import SqlBuilds
 from adapters.store.database import Database
 from adapters.store.delivery.releases import SqlReleases
@@ -16,6 +18,7 @@ from adapters.store.migrate import upgrade
 from adapters.store.money.calls import SqlCalls
 from adapters.store.money.ledger import SqlLedger
 from adapters.store.money.places import SqlPlaces
+from adapters.store.pool import pool_of
 from adapters.store.references.sql import SqlReferences
 from adapters.store.sqlite_file import prepare
 from adapters.store.undo import SqlUndoLog
@@ -25,7 +28,7 @@ DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 
 
 class SqlStore:
-    """The eight ports on one database."""
+    """The nine ports on one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -37,6 +40,8 @@ class SqlStore:
         self.places = SqlPlaces(database)
         self.releases = SqlReleases(database)
         self.references = SqlReferences(database)
+        news = Listening(database.connect_apart) if database.path is None else Watching(database.path)
+        self.arrivals = SqlArrivals(database, news)
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,19 +50,22 @@ class SqlStore:
         await self.close()
 
     async def close(self) -> None:
+        await self.arrivals.close()
         await self._database.close()
 
 
 async def open_sql(url: str) -> SqlStore:
     """``sqlite:///path`` or ``postgresql://user@host/name``; the tables are brought up to date.
 
+    PostgreSQL's URL may hold what libpq knows (``sslmode=verify-full``), and the pool's settings: see ``Pool``.
+
     Raises InvalidInput without the URL in it, StoreUnavailable, ResourceShort.
     """
-    parsed = _parsed(url)
-    database = Database(parsed)
+    parsed, pool = pool_of(_parsed(url))
+    database = Database(parsed, pool=pool)
     try:
-        if parsed.get_backend_name() == "sqlite":
-            await asyncio.to_thread(prepare, Path(parsed.database or ""), name=database.name)
+        if database.path is not None:
+            await asyncio.to_thread(prepare, database.path, name=database.name)
         await upgrade(database)
     except BaseException:
         await database.close()

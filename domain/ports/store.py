@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 from domain.money.budget import Budget, Payer
 from domain.money.charge import Charge
 from domain.money.usage import Bill, Quote, Usage
+from domain.ports.kept.arrivals import Arrivals
 from domain.ports.kept.keeping import References
 from domain.ports.language_model import CallKey
 from domain.ports.ledger import Ledger, Places
@@ -241,7 +242,7 @@ class Builds(Protocol):
 
 
 class Store(Protocol):
-    """One database behind the eight ports. Close it, or its threads keep the process alive."""
+    """One database behind the nine ports. Close it, or its threads keep the process alive."""
 
     @property
     def events(self) -> EventLog: ...
@@ -266,6 +267,9 @@ class Store(Protocol):
 
     @property
     def references(self) -> References: ...
+
+    @property
+    def arrivals(self) -> Arrivals: ...
 
     async def __aenter__(self) -> Self: ...
 

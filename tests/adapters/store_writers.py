@@ -113,6 +113,19 @@ def append_and_tell(url: str, build: str, sender: Any) -> None:
     _run(url, work)
 
 
+def answer_each(url: str, build: str, other: str, count: int) -> None:
+    """Wait for each of ``other``'s first ``count`` events, and append one to ``build``'s log for it."""
+
+    async def work(store: Store) -> None:
+        after = 0
+        for number in range(1, count + 1):
+            assert await store.arrivals.wait(other, after=after, seconds=600)
+            after = (await store.events.read(other))[-1][0]
+            await store.events.append([event(number, build=build, task="one")])
+
+    _run(url, work)
+
+
 def die_inside_a_transaction(url: str, build: str) -> None:
     """Insert half a batch, then be killed before the commit."""
 

@@ -15,13 +15,15 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from adapters.cli import follow as following
 from adapters.cli.follow import Following, follow, follow_as, watch
+from adapters.cli.log import source
 from adapters.cli.log.screens import JsonScreen, LineScreen
 from adapters.cli.log.watch import LiveScreen, clock_text
 from adapters.settings import Settings
 from adapters.store import open_store
-from adapters.store.memory import MemoryStore
+from adapters.store.arrivals.memory import MemoryArrivals
+from adapters.store.memory import MemoryEventLog, MemoryStore
 from domain.build.details import fold_details
-from domain.errors import ServerUnavailable
+from domain.errors import ServerUnavailable, StoreUnavailable
 from domain.ports.store import Event
 from domain.trace.lines import from_line
 from domain.trace.parts import BuildDetails
@@ -226,6 +228,81 @@ class TestLeaving:
         assert await task == 130
         assert f"mendwork watch {BUILD}" in capsys.readouterr().err
         assert screen.closed
+
+
+class Away:
+    """An event log whose store is away for the next ``looks``."""
+
+    def __init__(self, log: MemoryEventLog, looks: int) -> None:
+        self._log = log
+        self.looks = looks
+
+    async def read(self, build: str, *, after: int = 0) -> Sequence[tuple[int, Event]]:
+        self.looks -= 1
+        if self.looks >= 0:
+            raise StoreUnavailable("the store cannot be reached: it restarts")
+        return await self._log.read(build, after=after)
+
+
+class TestOutages:
+    async def test_of_the_store_are_waited_for_and_told_once(
+        self, store: MemoryStore, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        await store.events.append(whole())
+        screen = Recorded()
+        store.events = cast(MemoryEventLog, Away(store.events, 5))
+        assert await followed(store, screen=screen) == 0
+        assert screen.events == whole()
+        said = capsys.readouterr().err.splitlines()
+        assert said == ["the store cannot be reached: it restarts; it is asked again for 120 s", "the store is back"]
+
+    async def test_that_last_for_too_long_end_it_with_the_fault(
+        self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(source, "OUTAGE_SECONDS", 0.05)
+        store.events = cast(MemoryEventLog, Away(store.events, 1_000_000))
+        screen = Recorded()
+        with pytest.raises(StoreUnavailable, match="it restarts"):
+            await followed(store, screen=screen)
+        assert screen.closed
+
+    async def test_while_it_waits_are_waited_for_too(self, store: MemoryStore) -> None:
+        class Cut:
+            async def wait(self, build: str, *, after: int, seconds: float) -> bool:
+                raise StoreUnavailable("the store cannot be reached: it restarts")
+
+        await store.events.append(waiting())
+        store.arrivals = cast(MemoryArrivals, Cut())
+        screen = Recorded()
+        follows = asyncio.create_task(followed(store, screen=screen))
+        await asyncio.sleep(0.05)
+        await store.events.append(whole())
+        assert await follows == 0
+        assert screen.events == whole()
+
+
+class TestWaking:
+    async def test_is_by_what_is_appended_and_not_by_the_clock(
+        self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(following, "POLL_SECONDS", 1000.0)
+        story = whole()
+        await store.events.append(story[:5])
+        follows = asyncio.create_task(followed(store))
+        for event in story[5:]:
+            await asyncio.sleep(0.001)
+            await store.events.append([event])
+        assert await follows == 0
+
+    async def test_asks_the_store_nothing_while_nothing_comes(self, store: MemoryStore) -> None:
+        await store.events.append(waiting())
+        looks = Away(store.events, 0)
+        store.events = cast(MemoryEventLog, looks)
+        follows = asyncio.create_task(followed(store))
+        await asyncio.sleep(0.5)
+        follows.cancel()
+        assert await follows == 130
+        assert looks.looks == -1, "read once"
 
 
 class TestSilence:

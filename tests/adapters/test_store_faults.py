@@ -130,6 +130,7 @@ class TestShortage:
             (psycopg.errors.AdminShutdown("x"), StoreUnavailable),
             (psycopg.errors.DeadlockDetected("x"), StoreUnavailable),
             (psycopg.errors.ReadOnlySqlTransaction("x"), StoreUnavailable),
+            (psycopg.errors.IdleInTransactionSessionTimeout("x"), StoreUnavailable),
             (psycopg.OperationalError("server closed the connection unexpectedly"), StoreUnavailable),
             (psycopg.errors.UndefinedTable("x"), Defect),
             (psycopg.errors.UniqueViolation("Key (key)=(contents of a row) already exists"), Defect),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -16,8 +17,10 @@ from itertools import groupby
 
 import pytest
 
+from adapters.store import open_store
 from adapters.temporal.environment import WORKERS
 from domain.ports.store import Event
+from domain.trace.lines import from_line
 from tests.e2e.projects import (
     Scene,
     answered,
@@ -29,6 +32,7 @@ from tests.e2e.projects import (
     plan,
     repository,
     serving,
+    started,
     task,
     told,
     waiting,
@@ -200,19 +204,28 @@ def _asked(at: Workshop, least: int) -> bool:
     return len(at.billed()) >= least
 
 
+async def _logged(url: str, build: str) -> list[Event]:
+    async with await open_store(url) as store:
+        return [event for _, event in await store.events.read(build)]
+
+
 @pytest.mark.timeout(400)
 def test_a_database_server_that_is_restarted_in_the_middle_loses_nothing(
     cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, undisturbed: str
 ) -> None:
-    url = cluster.create()
+    url = f"{cluster.create()}&pool_size=2&pool_overflow=1&pool_timeout=5"
     folder = tmp_path_factory.mktemp("postgres")
     with serving(folder, [DIAMOND], environment={"MENDWORK_STORE": url}) as at:
         build = begun(at, DIAMOND)
-        for asked, mode in enumerate(("fast", "immediate", "fast"), 1):
-            wait_for(partial(_asked, at, asked), seconds=60, why="the next call")
-            cluster.stop(mode=mode)
-            cluster.start()
-        assert at.mendwork("watch", build, seconds=240).code == 0
+        with started(at, "watch", build, "--json") as follower:
+            for asked, mode in enumerate(("fast", "immediate", "fast"), 1):
+                wait_for(partial(_asked, at, asked), seconds=60, why="the next call")
+                cluster.stop(mode=mode)
+                after(1)
+                cluster.start()
+            shown, said = follower.communicate(timeout=240)
+        assert (follower.returncode, "Traceback" in said) == (0, False), said
+        assert [from_line(json.loads(line)) for line in shown.splitlines()] == asyncio.run(_logged(url, build))
         assert tree(at, build) == undisturbed
         status = at.status(build)
         calls = len(at.billed())
