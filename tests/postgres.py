@@ -91,7 +91,7 @@ class Cluster:
         try:
             yield
         finally:
-            guard.communicate(timeout=60)
+            guard.communicate(timeout=180)
 
 
 @contextmanager
