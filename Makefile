@@ -7,7 +7,7 @@ demo: setup
 
 # All checks and all tests, in three processes, each file in one of them. ARGS goes to pytest.
 test: check
-	.venv/bin/pytest -n 3 --dist loadfile $(ARGS)
+	.venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
 soak: setup-test

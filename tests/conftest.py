@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
@@ -94,8 +95,25 @@ def _named_server() -> Path | None:
 def pytest_configure(config: pytest.Config) -> None:
     """In CI a skipped test is a failed one: what it needs was not installed."""
     write_to_memory()
+    hypothesis.settings.register_profile("busy", deadline=None)  # a busy machine is slow, and nothing is wrong with it
+    hypothesis.settings.load_profile("busy")
     if os.environ.get("MENDWORK_CI") == "1":
         config.pluginmanager.register(_NothingSkipped(), "nothing-skipped")
+
+
+SLOWEST_FIRST = ("chaos", "e2e", "workflows")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits longest begins first, so that at the end no process is left alone with it."""
+    folders = Path(__file__).parent
+
+    def turn(item: pytest.Item) -> int:
+        folder = item.path.relative_to(folders).parts[0]
+        return SLOWEST_FIRST.index(folder) if folder in SLOWEST_FIRST else len(SLOWEST_FIRST)
+
+    items.sort(key=turn)  # stable: within a folder the order stays
 
 
 class _NothingSkipped:
