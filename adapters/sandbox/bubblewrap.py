@@ -8,7 +8,7 @@ import resource
 import shutil
 import time
 from collections.abc import Coroutine
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar
 
 from adapters.sandbox import arguments, process
@@ -18,13 +18,14 @@ from adapters.sandbox.collecting import Answers
 from adapters.sandbox.descriptors import Ends, connect
 from adapters.sandbox.leftovers import end_leftovers
 from adapters.sandbox.logfile import CutLog
+from adapters.sandbox.mounted.checking import check
 from adapters.sandbox.toolchain import is_system
 from adapters.sandbox.trial import Flags, Trial, try_engine
 from adapters.sandbox.ways.abroad import Abroad
 from adapters.sandbox.ways.inside import etc_of
 from adapters.sandbox.ways.proxy import proxied
 from adapters.sandbox.ways.relay import relayed
-from domain.errors import InvalidInput, IsolationMissing, ResourceShort, TooLarge
+from domain.errors import IsolationMissing, ResourceShort, TooLarge
 from domain.ports.sandbox import SandboxResult, SandboxRun
 
 T = TypeVar("T")
@@ -71,7 +72,7 @@ class Bubblewrap:
 
     async def run(self, run: SandboxRun) -> SandboxResult:
         """See the port. TooLarge when the folder does not fit into ``scratch_bytes`` or ``memory_bytes``."""
-        _check(run)
+        check(run)
         lacking = await asyncio.to_thread(self.missing)
         refused = sorted(lacking.keys() - run.allow_missing)
         if refused or "engine" in lacking:
@@ -158,27 +159,6 @@ class Bubblewrap:
         """Where it is on this machine and in every run; "" when nowhere that runs can see."""
         found = shutil.which("haproxy", path=self._path)
         return found if found and is_system(Path(found).resolve()) else ""
-
-
-def _check(run: SandboxRun) -> None:
-    if not run.argv or any("\0" in word for word in run.argv):
-        raise InvalidInput("the command to run is empty, or has a zero byte in it")
-    if not run.folder.is_dir() and not run.folder.is_file():
-        raise InvalidInput(f"the folder to run in, {run.folder}, does not exist")
-    if run.outlet and not 1024 <= run.outlet.port <= 65535:
-        raise InvalidInput(f"a run can be led to a port from 1024 to 65535, not to {run.outlet.port}")
-    if run.kept and (run.mounts or run.collect or not run.kept.is_dir()):
-        raise InvalidInput(f"a run can be given the empty folder {run.kept} alone, with no other folder in it")
-    if run.collect and not _is_inside(run.collect.folder, top=True):
-        raise InvalidInput(f"the folder to take out, {run.collect.folder!r}, is no plain path inside the checkout")
-    for place, folder in run.mounts.items():
-        if not _is_inside(place) or not folder.is_dir():
-            raise InvalidInput(f"the folder {folder} cannot be shown at {place!r}, inside the checkout")
-
-
-def _is_inside(folder: str, *, top: bool = False) -> bool:
-    plain = folder and "\0" not in folder and str(PurePosixPath(folder)) == folder and (top or folder != ".")
-    return bool(plain) and not folder.startswith("/") and ".." not in PurePosixPath(folder).parts
 
 
 def _limit_hit(group: Group, code: int, ended: str) -> str:
