@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
+from adapters.sandbox.ways.connections import Connections
 from adapters.sandbox.ways.hosts import Hosts, parsed
 from adapters.sandbox.ways.relay import listening_on
 from adapters.sandbox.ways.upstream import Upstream
@@ -36,32 +37,18 @@ class Refused(Exception):
         self.status = status
 
 
-class Proxy:
+class Proxy(Connections):
     """HTTP's CONNECT, and GET or HEAD in plain HTTP for hosts that are named with their port.
 
     ``refused`` are the hosts that were asked for and not let through, with their ports.
     """
 
     def __init__(self, hosts: tuple[str, ...], *, upstream: Upstream | None = None, most_bytes: int = _BYTES) -> None:
+        super().__init__(at_once=_AT_ONCE)
         self.refused: set[str] = set()
         self._hosts = Hosts(hosts)
         self._upstream = upstream
         self._left = most_bytes
-        self._places = asyncio.Semaphore(_AT_ONCE)
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take one connection of the run."""
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def end(self) -> None:
-        """Break off every connection."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from adapters.sandbox.ways.connections import Connections
 from domain.ports.sandbox import Outlet
 
 _HOST = "127.0.0.1"
@@ -18,29 +19,15 @@ _CHUNK = 1 << 16
 _CONNECT_SECONDS = 10.0
 
 
-class Relay:
+class Relay(Connections):
     """Carries connections. ``reached`` and ``refused`` count those that the port took, and did not."""
 
     def __init__(self, port: int, *, most_bytes: int = _BYTES, at_once: int = _AT_ONCE) -> None:
+        super().__init__(at_once=at_once)
         self.reached = 0
         self.refused = 0
         self._port = port
         self._left = most_bytes
-        self._places = asyncio.Semaphore(at_once)
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take one connection of the run."""
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def end(self) -> None:
-        """Break off every connection."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         orderly = False
