@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -197,6 +198,15 @@ class TestListening:
                 assert await soon(waits)
 
 
+def opened(file: Path) -> list[str]:
+    """What of the database this process holds open."""
+    links = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was the listing's own
+            links.append(os.readlink(descriptor))
+    return [link for link in links if link.startswith(str(file))]
+
+
 class TestWatching:
     async def test_a_file_that_cannot_be_asked_is_news_at_every_tick(self, tmp_path: Path) -> None:
         news = Watching(tmp_path / "none" / "mendwork.db")
@@ -210,11 +220,13 @@ class TestWatching:
         await news.close()
         assert os.listdir(tmp_path) == [], "it makes no file"
 
-    async def test_a_store_that_was_closed_while_somebody_waits_opens_nothing_again(self, tmp_path: Path) -> None:
-        store = await open_store(f"sqlite:///{tmp_path / 'mendwork.db'}")
+    async def test_a_store_that_is_closed_after_a_wait_was_broken_off_holds_nothing_open(self, tmp_path: Path) -> None:
+        file = tmp_path / "mendwork.db"
+        store = await open_store(f"sqlite:///{file}")
         waits = asyncio.create_task(store.arrivals.wait("build-a-1", after=0, seconds=LONG))
-        await asyncio.sleep(0.05)
+        await eventually(lambda: bool(opened(file)), why="it watches the file")
         waits.cancel()
         await asyncio.gather(waits, return_exceptions=True)
         await store.close()
         await store.close()
+        assert opened(file) == []
