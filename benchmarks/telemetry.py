@@ -81,7 +81,6 @@ async def _millis(each: ActivityInboundInterceptor, times: int) -> float:
 
 async def main(rounds: int = ROUNDS, times: int = A_ROUND) -> float:
     """Print the table; the most that telemetry added to an operation, in milliseconds."""
-    logging.getLogger("mendwork").setLevel(logging.ERROR)  # the collector is away on purpose
     metrics = Metrics(worker="bench", models=["coder"])
     provider = open_provider(NOWHERE, about={}, lost=metrics.spans_lost)
     try:
@@ -122,4 +121,5 @@ def _show(taken: dict[str, list[float]], *, scrape: float, size: int) -> float:
 
 
 if __name__ == "__main__":
+    logging.getLogger("mendwork").setLevel(logging.ERROR)  # the collector is away on purpose
     sys.exit(asyncio.run(main()) > LIMIT_MILLIS)

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
-EVEN = 1e-9
-"""Below it a rate is noise of rounding, not a price."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
@@ -109,8 +106,14 @@ def _rates(calls: Sequence[Priced]) -> tuple[float, float]:
     determinant = ii * oo - io * io
     if determinant:
         into, out = Fraction(ic * oo - oc * io, determinant), Fraction(oc * ii - ic * io, determinant)
-        if into > -EVEN and out > -EVEN:
+        if into >= 0 and out >= 0:
             return float(into), float(out)
+        # Known costs are rounded up to whole micro-dollars: below zero by no more than that is a price of nothing.
+        ins, outs = sum(c.input_tokens for c in calls), sum(c.output_tokens for c in calls)
+        if out < 0 <= into and -out * determinant <= outs * ii + ins * io:
+            return ic / ii, 0.0
+        if into < 0 <= out and -into * determinant <= ins * oo + outs * io:
+            return 0.0, oc / oo
     tokens = sum(c.input_tokens + c.output_tokens for c in calls)
     blended = sum(c.cost_micros for c in calls) / tokens
     return blended, blended

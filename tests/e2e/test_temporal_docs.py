@@ -37,6 +37,8 @@ def run(at: Workshop, typed: Typed) -> subprocess.CompletedProcess[str]:
     if "EVENT" in words:
         waiting(at, build_of(words))
         words[words.index("EVENT")] = phase_event(at, build_of(words), "approve")
+    if "terminate" in words:
+        waiting(at, build_of(words))  # before its first event nothing knows of it, and nothing has to be undone
     return temporal(at, *words)
 
 

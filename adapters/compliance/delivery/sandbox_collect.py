@@ -15,10 +15,12 @@ from domain.ports.sandbox import Collect
 
 # Leaves a process behind that tells when it sees the one that reads what was left.
 _WATCHER = """
-import glob, time
+import glob
+up, tell = os.pipe()
 if os.fork() == 0:
     os.setsid()
     print("watching", flush=True)
+    os.write(tell, b"!")
     while True:
         for name in glob.glob("/proc/[0-9]*/cmdline"):
             try:
@@ -26,7 +28,7 @@ if os.fork() == 0:
                     print("seen", flush=True)
             except OSError:
                 pass
-time.sleep(0.2)
+os.read(up, 1)
 """
 
 
