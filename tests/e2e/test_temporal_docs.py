@@ -67,6 +67,13 @@ def test_the_table_of_search_attributes_is_the_products() -> None:
     assert found == dict(ATTRIBUTES)
 
 
+def test_the_commands_that_the_readme_shows_are_those_that_are_typed_here() -> None:
+    typed = {line.removeprefix("$ ") for line in DOCUMENT.read_text().splitlines() if line.startswith("$ ")}
+    shown = [line for line in (CHECKOUT / "README.md").read_text().splitlines() if line.startswith("temporal ")]
+    assert len(shown) == 9
+    assert [line for line in shown if line not in typed] == []
+
+
 @pytest.mark.timeout(300)
 def test_the_commands_of_the_document_do_what_it_says(at: Workshop) -> None:
     typed = commands(DOCUMENT.read_text())
