@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from setup.console import TOOLS, SetupError, say
+from setup.go import compiler
+from setup.programs import ensure_programs
 from setup.python import check_lock, ensure_python
 from setup.server import ensure_server
 from setup.system import BUBBLEWRAP, FOR_BUILDS, FOR_DOWNLOADS, FOR_MOUNT, FOR_TESTS, ensure_system
@@ -30,7 +32,10 @@ def main(argv: list[str], environment: Mapping[str, str]) -> int:
             ensure_python(environment)
             if tests:
                 check_lock(environment)
-            ensure_server(environment)
+            with compiler(environment) as go:
+                ensure_server(environment, go)
+                if tests:
+                    ensure_programs(go)
     except SetupError as error:
         say(str(error))
         if argv[1:] == ["demo"] and not BUBBLEWRAP.present(environment):

@@ -21,11 +21,11 @@ def say(line: str) -> None:
     sys.stderr.flush()
 
 
-def run(argv: Sequence[str | Path], *, environment: Mapping[str, str], failure: str) -> None:
-    """Run quietly in the checkout. Raises SetupError: ``failure`` and the end of what the program said."""
+def run(argv: Sequence[str | Path], *, environment: Mapping[str, str], failure: str, folder: Path = CHECKOUT) -> None:
+    """Run quietly in ``folder``. Raises SetupError: ``failure`` and the end of what the program said."""
     try:
         done = subprocess.run(
-            argv, env=dict(environment), cwd=CHECKOUT, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            argv, env=dict(environment), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
     except OSError as error:
         raise SetupError(f"{failure}: {error}") from error

@@ -49,11 +49,14 @@ BUBBLEWRAP = Need(name="bubblewrap", packages=("bubblewrap",), present=_on_path(
 # In /usr/sbin, which is not on everybody's PATH; its service is not used, the local target runs its own.
 HAPROXY = Need(name="haproxy", packages=("haproxy",), present=_has_haproxy)
 POSTGRES = Need(name="PostgreSQL's server programs", packages=("postgresql",), present=_has_postgres)
+# Two hosts on one machine, and a reading of docker-compose.yml; both are for tests alone.
+NAMESPACES = Need(name="ip", packages=("iproute2",), present=_on_path("ip"))
+COMPOSE = Need(name="docker-compose", packages=("docker-compose",), present=_on_path("docker-compose"))
 
 FOR_DOWNLOADS = (CERTIFICATES,)
 FOR_BUILDS = (GIT, BUBBLEWRAP, HAPROXY)
 FOR_MOUNT = (GIT,)
-FOR_TESTS = (POSTGRES,)
+FOR_TESTS = (POSTGRES, NAMESPACES, COMPOSE)
 
 
 def ensure_system(needs: Iterable[Need], environment: Mapping[str, str], *, root: bool) -> None:

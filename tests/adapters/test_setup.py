@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from pytest_httpserver import HTTPServer
 from setup import pins
 from setup.certificates import certificate_file
 from setup.console import CHECKOUT, SetupError
+from setup.go import Go, go_version
 from setup.index import PUBLIC, Index, index_url
+from setup.programs import FOR_TESTS, Built, ensure_programs, find_program
 from setup.python import uv_environment
-from setup.server import _adopt, _go_version
+from setup.server import _adopt
 from setup.system import BUBBLEWRAP, FOR_BUILDS, HAPROXY, Need, ensure_system
 
 WHEEL = "uv-1.0-py3-none-any+x.whl"
@@ -174,15 +177,53 @@ class TestServer:
     )
     def test_an_old_go_is_known_as_old(self, tmp_path: Path, said: str, version: tuple[int, int]) -> None:
         go = a_program(tmp_path / "go", f"echo {said!r}")
-        assert _go_version(str(go), {}) == version
-        assert (_go_version(str(go), {}) >= pins.OLDEST_GO) == (version == (1, 26))
+        assert go_version(str(go), {}) == version
+        assert (go_version(str(go), {}) >= pins.OLDEST_GO) == (version == (1, 26))
 
     def test_a_missing_go_has_no_version(self, tmp_path: Path) -> None:
-        assert _go_version(str(tmp_path / "go"), {}) == (0, 0)
+        assert go_version(str(tmp_path / "go"), {}) == (0, 0)
 
     def test_a_half_built_server_is_never_taken_over(self, tmp_path: Path) -> None:
         with pytest.raises(SetupError, match="no Temporal server"):
             _adopt(a_program(tmp_path / "temporal", "true"))
+
+
+class TestPrograms:
+    def a_go(self, folder: Path, *, does: str) -> Go:
+        """A Go that makes what it is asked for, the path in it, or that does something else first."""
+        a_program(
+            folder / "go",
+            f'if [ "$1" = version ]; then echo go version go1.26.6 linux/amd64; exit; fi; echo "$*" >> {folder}/calls\n'
+            f'{does}; name=$(basename "${{3%@*}}"); echo "$3" > "$GOBIN/$name"',
+        )
+        return Go(environment={"PATH": f"{folder}:/usr/bin:/bin"})
+
+    def test_a_program_is_built_once_for_each_version_and_found(self, tmp_path: Path) -> None:
+        go, into = self.a_go(tmp_path, does="true"), tmp_path / "bin"
+        for version in ("v1", "v1", "v2"):
+            origins = (Built(name="thing", module=f"example.org/cmd/tool@{version}"),)
+            ensure_programs(go, origins=origins, into=into)
+            assert find_program("thing", origins=origins, into=into).read_text().strip() == origins[0].module
+        built = [line.split()[-1] for line in (tmp_path / "calls").read_text().splitlines()]
+        assert built == ["example.org/cmd/tool@v1", "example.org/cmd/tool@v2"]
+        assert {path.name for path in into.iterdir()} == {"thing", ".thing.module"}
+
+    def test_a_failed_build_says_what_go_said_and_leaves_the_program_of_before_unfound(self, tmp_path: Path) -> None:
+        into, origins = tmp_path / "bin", (Built(name="thing", module="example.org/cmd/tool@v2"),)
+        ensure_programs(
+            self.a_go(tmp_path, does="true"), origins=(replace(origins[0], module="example.org/tool@v1"),), into=into
+        )
+        with pytest.raises(SetupError, match="cannot be built:\nno such module"):
+            ensure_programs(self.a_go(tmp_path, does="echo no such module; exit 1"), origins=origins, into=into)
+        with pytest.raises(
+            SetupError, match=r"not here in its version, example\.org/cmd/tool@v2: run `make setup-test`"
+        ):
+            find_program("thing", origins=origins, into=into)
+
+    def test_what_the_tests_need_is_named_once(self) -> None:
+        names = [name for origin in FOR_TESTS for name in origin.names]
+        assert len(set(names)) == len(names)
+        assert {"temporal-server", "temporal-sql-tool", "versitygw"} <= set(names)
 
 
 class TestNothingSkipped:

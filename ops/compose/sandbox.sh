@@ -1,0 +1,24 @@
+#!/bin/sh
+# How the sandbox worker starts in its container: root, who has SYS_ADMIN for this alone, lets the user mendwork limit
+# the memory and the processes of what it runs, and becomes that user, for good and without any capability.
+set -eu
+groups=/sys/fs/cgroup
+if [ -f "$groups/cgroup.controllers" ]; then
+    mount -o remount,rw "$groups"
+    # A group that holds processes hands no controller on: those that are here step down.
+    mkdir -p "$groups/worker"
+    for pid in $(cat "$groups/cgroup.procs"); do
+        echo "$pid" > "$groups/worker/cgroup.procs" 2>/dev/null || true # it has ended
+    done
+    for place in "$groups" "$groups/worker"; do
+        chown mendwork "$place" "$place/cgroup.procs" "$place/cgroup.subtree_control"
+    done
+else
+    for controller in memory pids; do
+        mount -o remount,rw "$groups/$controller"
+        chown mendwork "$groups/$controller" "$groups/$controller/cgroup.procs"
+    done
+fi
+export HOME=/home/mendwork
+exec setpriv --reuid mendwork --regid mendwork --init-groups --bounding-set=-all --inh-caps=-all --no-new-privs \
+    python -P -m worker sandbox
