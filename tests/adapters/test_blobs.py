@@ -119,8 +119,8 @@ async def test_an_unusable_folder_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_an_unknown_blob_store_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="known: files, memory"):
-        open_blobs(tmp_path, name="s3")
+    with pytest.raises(UnknownName, match="known: files, memory, s3"):
+        open_blobs(tmp_path, name="tape")
 
 
 async def test_a_disk_that_takes_no_more_is_a_short_resource_and_leaves_nothing(tmp_path: Path) -> None:
