@@ -7,11 +7,13 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from temporalio import activity
 
+from activities.accounts.turns import Turnstile
 from activities.beating import earlier_faults
 from activities.documents import canonical
 from domain.build.prompt import Prompt
@@ -29,7 +31,8 @@ from domain.ports.store import BegunCall, Calls, FailedCall, RecordedCall
 class CallModelInput:
     """``prompt`` is the blob's digest, ``schema_name`` the domain class to answer with, ``seconds`` the time limit.
 
-    ``payer`` is charged within ``budget``.
+    ``payer`` is charged within ``budget``. ``tries`` is how often it may fail before it fails for good: waiting for a
+    turn is no try, which a policy of Temporal's could not tell apart (0 leaves it to the policy).
     """
 
     key: CallKey
@@ -41,6 +44,7 @@ class CallModelInput:
     seconds: float
     payer: Payer
     budget: Budget
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,25 +68,36 @@ class CalledModel:
 class Models:
     """Runs in the process that holds the provider keys: it sees blobs and the ledger, no repository."""
 
-    def __init__(self, *, model: LanguageModel, schemas: AnswerSchemas, calls: Calls, blobs: Blobs) -> None:
+    def __init__(
+        self,
+        *,
+        model: LanguageModel,
+        schemas: AnswerSchemas,
+        calls: Calls,
+        blobs: Blobs,
+        turnstile: Turnstile | None = None,
+    ) -> None:
+        """Without a ``turnstile`` every call is made at once."""
         self._model = model
         self._schemas = schemas
         self._calls = calls
         self._blobs = blobs
+        self._turnstile = turnstile
 
     @activity.defn
     async def call_model(self, request: CallModelInput) -> CalledModel:
         """Find the recorded answer of this logical attempt, or hold the most that the call can cost, make it, and
         record answer and cost before returning.
 
-        Raises BudgetExhausted, PriceUnknown and Busy before the call, Overbilled after one that cost more than was
-        held; RateLimited, ProviderUnavailable, ProviderRefused, UnknownName; KeyConflict when the key has answered
-        another request.
+        Raises BudgetExhausted, PriceUnknown, Busy and Crowded before the call, Overbilled after one that cost more
+        than was held; RateLimited, ProviderUnavailable, CredentialsRefused, ProviderRefused, UnknownName; KeyConflict
+        when the key has answered another request.
         """
         digest = _request_digest(request)
         found = await self._calls.find(request.key, request=digest)
         if found is None:
-            found = await self._ask(request, digest)
+            async with self._turn(request):
+                found = await self._ask(request, digest)
         _check_bill(request, found.usage, found.bound)
         return CalledModel(
             model=found.model,
@@ -94,6 +109,11 @@ class Models:
             pinned=found.pinned,
             warnings=found.warnings,
         )
+
+    def _turn(self, request: CallModelInput) -> AbstractAsyncContextManager[None]:
+        if self._turnstile is None:
+            return nullcontext()
+        return self._turnstile.turn(str(request.key), project=request.payer.project, model=request.model)
 
     async def _ask(self, request: CallModelInput, digest: str) -> RecordedCall:
         prompt = Prompt.from_bytes(await self._blobs.get(request.prompt))

@@ -21,7 +21,11 @@ with workflow.unsafe.imports_passed_through():
     from domain.recovery.fault import Fault
 
 MONEY = ("BudgetExhausted", "Overbilled")
-PASSING = {"Busy": "money is held by running calls", "StoreUnavailable": "the store does not answer"}
+PASSING = {
+    "Busy": "money is held by running calls",
+    "Crowded": "other calls have the turns",
+    "StoreUnavailable": "the store does not answer",
+}
 """No verdict on the call: the same one is made again, later than its own tries reach."""
 BUSY_SECONDS = 5
 BUSY_ROUNDS = 240
@@ -102,6 +106,7 @@ def _call(question: Question, now: Asking, prompt: str) -> CallModelInput:
         seconds=question.seconds,
         payer=question.payer,
         budget=question.budget,
+        tries=MODEL.tries,
     )
 
 

@@ -23,7 +23,7 @@ from workflows.phases.review import review
 from workflows.phases.tasks import tasks
 from workflows.policies import to_its_end
 from workflows.resume.snapshots import snapshot
-from workflows.state import BuildState
+from workflows.state import BuildState, carried
 
 with workflow.unsafe.imports_passed_through():
     from domain.build.names import check_build_name
@@ -81,6 +81,8 @@ class BuildSaga(Conversation):
         build.request = decode_build_request(request)
         self._main = asyncio.current_task()
         build.renew = self._continue
+        if project := build.state.admitted.project if build.state.admitted else build.request.project:
+            build.effects.fair_to(project)
         try:
             if stopped := await self._phases(build):
                 return await to_its_end(self._stop(build, *stopped))
@@ -146,7 +148,7 @@ class BuildSaga(Conversation):
         await workflow.wait_condition(workflow.all_handlers_finished)
         build.effects.heed_cancellation()
         build.state.paused = build.effects.paused
-        workflow.continue_as_new(args=[asdict(build.request), build.state])
+        workflow.continue_as_new(args=[asdict(build.request), carried(build.state)])
 
     async def _succeed(self, build: Build) -> BuildResult:
         await build.undo.close_all()

@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.planning import TaskBrief
     from domain.build.requests import BuildRequest, TaskOutcome
     from domain.errors import PhaseMissing
+    from domain.flow.board import shown
     from domain.human.asks import Answer, Ask
     from domain.human.raising import Raised, raised
     from domain.money.budget import Budget, Payer, Spent
@@ -115,6 +116,7 @@ class Build:
     def introduce(self) -> None:
         """What Temporal's lists can be asked for from the beginning."""
         admitted, carried = self.admitted, self.state.carried_micros
+        self.effects.fair_to(admitted.project)
         self.attributes.tell(
             ProjectId=admitted.project,
             Repo=admitted.repository or admitted.project,
@@ -127,7 +129,7 @@ class Build:
 
     def standing(self, phase: str) -> str:
         """What Temporal's UI shows while it works: where it is, and what can be said to it."""
-        tasks = "".join(f"* {name}: {task.status}\n" for name, task in self.state.tasks.items())
+        tasks = "".join(f"* {line}\n" for line in shown(self.state.tasks))
         commands = ("watch", "trace", "cost", "pause", "abort")
         return "\n\n".join(
             (f"phase: **{phase}**", tasks, " · ".join(f"`mendwork {each} {self.name}`" for each in commands))

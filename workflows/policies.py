@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
+from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType, is_cancelled_exception
 
 Request = TypeVar("Request")
@@ -20,6 +20,8 @@ DEFAULT_HEARTBEAT = timedelta(seconds=5)
 WORKFLOW_TASK = timedelta(seconds=5)
 """How long a workflow task of a killed worker blocks its saga."""
 
+LONGEST_FAIRNESS_KEY = 64  # bytes; Temporal's own limit
+
 LOST_WORKERS = 20
 """How often an activity starts afresh when its last try was lost with its worker: that is no verdict on the work, so it
 does not use up the work's tries."""
@@ -27,12 +29,14 @@ does not use up the work's tries."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """``queue`` is the suffix of the task queue, ``tries`` the bound for transient faults of one request."""
+    """``queue`` is the suffix of the task queue, ``tries`` the bound for transient faults of one request. Up to
+    ``waits`` further tries only wait for a turn: the activity then counts those that are faults."""
 
     queue: str
     seconds: float
     tries: int
     retry_seconds: float = 60.0
+    waits: int = 0
 
 
 STORE = Policy(queue="", seconds=60, tries=0, retry_seconds=86_400)
@@ -40,7 +44,7 @@ STORE = Policy(queue="", seconds=60, tries=0, retry_seconds=86_400)
 PLACE = Policy(queue="", seconds=60, tries=0, retry_seconds=604_800)
 """A task waits for a free place as long as the project's other tasks need."""
 WORKSPACE = Policy(queue="-workspace", seconds=300, tries=3)
-MODEL = Policy(queue="-model", seconds=60, tries=3)
+MODEL = Policy(queue="-model", seconds=60, tries=3, waits=1_000)
 SANDBOX = Policy(queue="-sandbox", seconds=300, tries=3)
 """Both without the time that the project grants to the call or the tests: see ``granting``."""
 DEPLOY = Policy(queue="-deploy", seconds=120, tries=3)
@@ -70,10 +74,21 @@ class Effects:
     def __init__(self, *, heartbeat: timedelta = DEFAULT_HEARTBEAT) -> None:
         self._heartbeat = heartbeat
         self._base = workflow.info().task_queue
+        self._priority = Priority.default
         self._shielded = False
         self._aborted = False
         self._hurries = 0
         self.paused = False
+
+    def fair_to(self, project: str) -> None:
+        """From here on every queue serves this project's steps in turn with those of the others."""
+        key = project.encode(errors="ignore")[:LONGEST_FAIRNESS_KEY]  # not checked yet, perhaps: it came with the start
+        self._priority = Priority(fairness_key=key.decode(errors="ignore"))
+
+    @property
+    def priority(self) -> Priority:
+        """What the steps, and the children, are queued by."""
+        return self._priority
 
     def shield(self) -> None:
         """From here on a cancellation changes nothing: the saga compensates, or what it did is final."""
@@ -158,6 +173,7 @@ class Effects:
     ) -> Result:
         """As ``run``, but to its end whatever is cancelled meanwhile; ``heed`` raises CancelledError after that."""
         shielded = Effects(heartbeat=self._heartbeat)
+        shielded._priority = self._priority
         shielded.shield()
         result = await to_its_end(shielded.run(policy, method, request))
         if heed:
@@ -174,7 +190,12 @@ class Effects:
             start_to_close_timeout=timedelta(seconds=policy.seconds),
             schedule_to_close_timeout=timedelta(seconds=policy.retry_seconds) if policy.tries == 0 else None,
             heartbeat_timeout=self._heartbeat,
-            retry_policy=RetryPolicy(maximum_attempts=policy.tries, maximum_interval=timedelta(seconds=60)),
+            retry_policy=RetryPolicy(
+                maximum_attempts=policy.tries + policy.waits,
+                maximum_interval=timedelta(seconds=60),
+                backoff_coefficient=1.0 if policy.waits else 2.0,  # who waited long and lost its worker waits no longer
+            ),
+            priority=self._priority,
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             summary=summary,
         )

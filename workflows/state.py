@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from temporalio import workflow
@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.intake import AdmittedBuild
     from activities.repository.landing import CompensateInput
     from domain.flow.board import TaskState
+    from domain.flow.board import carried as task_carried
     from domain.human.asks import Ask
     from domain.human.book import Book
 
@@ -81,3 +82,9 @@ class BuildState:
     parent: str = ""
     carried_micros: int = 0
     carried_calls: int = 0
+
+
+def carried(state: BuildState) -> dict[str, Any]:
+    """The state as the next run, or a snapshot, is given it: JSON that decodes to the same state."""
+    tasks = {name: task_carried(task) for name, task in state.tasks.items()}
+    return {**asdict(replace(state, tasks={})), "tasks": tasks}

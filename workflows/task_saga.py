@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.risk.evidence import Evidence, Made, Past, Touched
     from domain.risk.formula import score
     from domain.risk.matrix import decide
-    from domain.risk.policy import RiskPolicy
+    from domain.risk.policy import WEIGHTS, RiskPolicy
 
 STUCK = ("AttemptsExhausted", "ModelsExhausted", "BudgetExhausted", "NeedsExhausted", "UnknownPackages")
 """What a person may get a task out of."""
@@ -47,6 +47,7 @@ class TaskSaga:
         """Takes a TaskRequest as plain JSON. What a person has to decide is an outcome; fails with anything else."""
         self._request = decode(TaskRequest, request)
         self._effects.beat_every(timedelta(seconds=self._request.heartbeat))
+        self._effects.fair_to(self._request.project)
         self._effects.paused = self._effects.paused or self._request.paused
         self._recorder = Recorder(build=self._request.build, task=self._request.task)
         self._note_started()
@@ -148,7 +149,8 @@ class TaskSaga:
             tests=outcome.ran, base_tests=request.base_ran, attempts=outcome.attempt - request.first + 1, tasks=1
         )
         touched = Touched(files=len(outcome.touched), paths=outcome.touched)
-        risk = score(Evidence(touched=touched, made=made, past=Past()), RiskPolicy()).value
+        policy = RiskPolicy(weights={**WEIGHTS, **request.weights})
+        risk = score(Evidence(touched=touched, made=made, past=Past()), policy).value
         trust = confidence_in(made).value
         decision = decide(risk, trust, retries=made.attempts - 1)
         self._recorder.note(

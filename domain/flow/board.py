@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from domain.risk.matrix import AUTONOMOUS
 
 WAITING, RUNNING, WRITTEN, ASKING = "waiting", "running", "written", "asking"
 MERGED, SKIPPED, BLOCKED = "merged", "skipped", "blocked"
 ENDED = frozenset((MERGED, SKIPPED, BLOCKED))
+AT_WORK = frozenset((RUNNING, WRITTEN, ASKING))
 MOST_TRIED = 5
+MOST_SHOWN = 40
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +48,28 @@ class TaskState:
     def remember(self, **tried: str) -> None:
         """Keep what was tried, the last few, for the person who is asked."""
         self.tried = [*self.tried, tried][-MOST_TRIED:]
+
+
+_FRESH: Mapping[str, Any] = asdict(TaskState())
+_OF_THE_WAY = ("tried", "base", "change", "report", "locks")
+"""What a task needs until it is merged."""
+
+
+def carried(state: TaskState) -> dict[str, Any]:
+    """What a new run, or another build, needs of a task: a thousand of them go into one payload. What is as it was in
+    the beginning is left out, and of a merged task how it came to be."""
+    gone = _OF_THE_WAY if state.status == MERGED else ()
+    kept = {name: value for name, value in asdict(state).items() if value != _FRESH[name] and name not in gone}
+    return {"status": state.status, **kept}
+
+
+def shown(states: Mapping[str, TaskState]) -> tuple[str, ...]:
+    """A line for each task; of very many the totals, and those at work."""
+    if len(states) <= MOST_SHOWN:
+        return tuple(f"{name}: {state.status}" for name, state in states.items())
+    totals = Counter(state.status for state in states.values())
+    named = [f"{name}: {state.status}" for name, state in states.items() if state.status in AT_WORK]
+    return (", ".join(f"{number} {status}" for status, number in sorted(totals.items())), *named[:MOST_SHOWN])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given
@@ -12,6 +13,7 @@ from domain.flow.board import (
     BLOCKED,
     ENDED,
     MERGED,
+    MOST_SHOWN,
     RUNNING,
     SKIPPED,
     WAITING,
@@ -19,8 +21,10 @@ from domain.flow.board import (
     Node,
     TaskState,
     block,
+    carried,
     must_wait,
     overlap,
+    shown,
     startable,
     undeclared,
 )
@@ -114,3 +118,45 @@ def test_only_the_last_few_tries_are_remembered() -> None:
     for number in range(9):
         state.remember(attempt=str(number))
     assert [tried["attempt"] for tried in state.tried] == ["4", "5", "6", "7", "8"]
+
+
+WORDS = st.text(max_size=5)
+STATES = st.builds(
+    TaskState,
+    status=st.sampled_from([WAITING, RUNNING, WRITTEN, ASKING, MERGED, SKIPPED, BLOCKED]),
+    attempt=st.integers(0, 9),
+    sent_back=st.integers(0, 3),
+    commit=WORDS,
+    reason=WORDS,
+    base=WORDS,
+    packages=st.lists(WORDS, max_size=2).map(tuple),
+    locks=st.lists(WORDS, max_size=2).map(tuple),
+    tried=st.lists(st.dictionaries(WORDS, WORDS, max_size=2), max_size=2),
+)
+
+
+@given(STATES)
+def test_what_is_carried_of_a_task_is_all_that_is_to_come_of_it(state: TaskState) -> None:
+    again = TaskState(**carried(state))
+    if state.status != MERGED:
+        assert again == state
+    assert (again.status, again.attempt, again.commit, again.sent_back) == (
+        state.status,
+        state.attempt,
+        state.commit,
+        state.sent_back,
+    )
+
+
+def test_a_thousand_merged_tasks_are_carried_in_one_payload() -> None:
+    tried = [{"attempt": "1", "outcome": "green", "diff": "d" * 64, "report": "r" * 64, "model": "coder"}] * 5
+    merged = TaskState(status=MERGED, attempt=5, commit="c" * 40, base="b" * 40, tried=tried)
+    assert len(json.dumps({f"t{number:04}": carried(merged) for number in range(1_000)})) < 128_000
+
+
+def test_of_very_many_tasks_the_totals_are_shown_and_those_at_work() -> None:
+    few = {"a": TaskState(status=MERGED), "b": TaskState()}
+    assert shown(few) == ("a: merged", "b: waiting")
+    many = {f"t{number:03}": TaskState(status=RUNNING if number in (7, 8) else MERGED) for number in range(500)}
+    assert shown(many) == ("498 merged, 2 running", "t007: running", "t008: running")
+    assert len(shown({name: TaskState(status=ASKING) for name in many})) <= MOST_SHOWN + 1

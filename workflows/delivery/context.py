@@ -106,6 +106,7 @@ class Delivering:
         self._admitted = admitted
         self.attributes.tell(ProjectId=admitted.project, BuildStatus="running", NeedsApproval=False)
         self.effects.beat_every(timedelta(seconds=admitted.heartbeat))
+        self.effects.fair_to(admitted.project)
 
     async def enter(self, phase: str) -> None:
         """A new phase shows at once in the log, and the last one's seconds go into the record."""

@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.kpi.watching import WatchOutcome, WatchRequest
     from domain.ports.target import PRODUCTION
 
+SWITCH = "switch_traffic"
 NOT_SWITCHED = ("PortTaken", "Overtaken", "ReleaseMissing", "ReleaseDied", "ReleaseSilent")
 """A switch that failed so has not touched traffic: nothing is rolled back then, and no lane is frozen."""
 
@@ -68,7 +69,7 @@ async def switch(d: Delivering) -> None:
     try:
         url = await lead(d, PRODUCTION, before)
     except ActivityError as error:
-        d.found.switching = last_fault(error).kind not in NOT_SWITCHED
+        d.found.switching = error.activity_type != SWITCH or last_fault(error).kind not in NOT_SWITCHED
         raise
     d.recorder.note(
         "release.switched",

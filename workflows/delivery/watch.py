@@ -54,6 +54,7 @@ class KpiWatch:
         """
         self._request = _decoded(request)
         self._effects.beat_every(timedelta(seconds=self._request.heartbeat))
+        self._effects.fair_to(self._request.project)
         self._recorder = Recorder(build=self._request.case)
         self._windows = Windows(self._request, self._effects, ended=lambda: bool(self._state.ended))
         self._state.until = self._state.until or self._request.policy.windows

@@ -63,6 +63,7 @@ def task_request(build: Build, task: str) -> TaskRequest:
         setup_seconds=limits.setup_seconds,
         strategy=build.state.strategy,
         trusted=build.base.commit,
+        weights=admitted.weights,
     )
 
 
@@ -96,6 +97,7 @@ async def _start(build: Build, request: TaskRequest) -> ChildWorkflowHandle[Task
                 parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
                 cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
                 static_summary=title,
+                priority=build.effects.priority,
             )
         except WorkflowAlreadyStartedError:
             with contextlib.suppress(FailureError):  # it ended in the meantime

@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
 async def approve(build: Build) -> str:
     """The next phase: landing, or planning again with the reason of the rejection. Raises Escalated."""
     consent = build.admitted.consent
-    stop = weighed(build, ASK)
+    stop = weighed(build, ASK, PERSON)
     if not stop and ("change" not in consent.approve or "change" in build.request.approved):
         return "land"
     await build.enter("approve")

@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.repository.merging import FetchTargetInput, Merging
     from domain.errors import Aborted
     from domain.human.asks import Answer
-    from domain.risk.matrix import DRAFT, PERSON
+    from domain.risk.matrix import DRAFT
 
 UNLANDED = ("retry", "skip", "abort")
 MOVED = "moved"
@@ -31,7 +31,7 @@ MOST_MOVES = 5
 async def land(build: Build) -> str:
     """Land the head. Raises BranchTaken, RepositoryRefused, Aborted."""
     await build.enter("landing")
-    draft = weighed(build, DRAFT, PERSON)
+    draft = weighed(build, DRAFT)
     if build.admitted.consent.land == "target" and draft and not _consented(build):
         _left(build, f"a draft, left on its own branch for a review: {draft}")
     elif build.admitted.consent.land == "target":

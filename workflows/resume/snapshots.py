@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
@@ -11,6 +10,7 @@ from temporalio.exceptions import ActivityError
 from workflows.context import Build
 from workflows.faults import last_fault
 from workflows.policies import WORKSPACE
+from workflows.state import carried
 
 with workflow.unsafe.imports_passed_through():
     from activities.repository.snapshots import PinSnapshotInput, Snapshots
@@ -27,9 +27,9 @@ async def snapshot(build: Build, *, after: str) -> None:
     state.snapshots += 1
     number = state.snapshots
     spent = await build.spent()
-    carried, base, head = asdict(state), build.base.commit, build.head.commit  # others merge, and snapshot, meanwhile
+    kept, base, head = carried(state), build.base.commit, build.head.commit  # others merge, and snapshot, meanwhile
     pin = PinSnapshotInput(
-        project=build.admitted.project, build=build.name, number=number, state=carried, commits=(base, head)
+        project=build.admitted.project, build=build.name, number=number, state=kept, commits=(base, head)
     )
     try:
         digest = await build.effects.run(WORKSPACE, Snapshots.pin_snapshot, pin, summary=f"a snapshot after {after}")
@@ -42,11 +42,11 @@ async def snapshot(build: Build, *, after: str) -> None:
         token=token_of(build.name, number),
         number=number,
         after=after,
-        phase=carried["phase"],
+        phase=kept["phase"],
         state=digest,
         base=base,
         head=head,
-        plan=carried["plan"],
+        plan=kept["plan"],
         spent=spent.lasting + state.carried_micros,
         calls=spent.calls + state.carried_calls,
     )

@@ -1,0 +1,124 @@
+"""A project whose calls hang, many at once, and how soon another project's first call begins beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.client import Client, WorkflowHandle
+
+from benchmarks.scale.world import LAST, Host, serving
+
+with workflow.unsafe.imports_passed_through():
+    from activities.models import CallModelInput, Models
+    from domain.money.budget import Budget, Payer
+    from domain.ports.language_model import CallKey
+    from workflows.policies import MODEL, Effects
+
+HUNG = "hung"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrowdInput:
+    """``calls`` of project ``hung``, all for the ``prompt`` of that digest."""
+
+    calls: int
+    prompt: str
+
+
+@workflow.defn
+class Crowd:
+    """Makes its calls all at once, by the product's own policy for calls."""
+
+    @workflow.run
+    async def run(self, wanted: CrowdInput) -> None:
+        effects = Effects()
+        effects.fair_to(HUNG)
+        calls = (effects.run(MODEL, Models.call_model, _call(wanted, number)) for number in range(wanted.calls))
+        await asyncio.gather(*calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """Seconds from a build's start to its first call, ``alone`` and ``beside`` the crowd, of which ``hanging`` calls
+    hold turns at the end; ``events`` are in the crowd's history."""
+
+    alone: tuple[float, ...]
+    beside: tuple[float, ...]
+    hanging: int
+    events: int
+
+
+async def measure(client: Client, host: Host, began: Began, *, calls: int, builds: int = 1) -> Waited:
+    """``builds`` of other projects one after the other, alone and then while ``calls`` calls hang."""
+    queue = f"crowd-{uuid.uuid4().hex}"
+    async with serving(client, queue, host, also=[Crowd]):
+        alone = [await _first_call(client, began, queue, f"alone-{number}") for number in range(builds)]
+        crowd = await client.start_workflow(
+            Crowd.run,
+            CrowdInput(calls=calls, prompt=host.prompt),
+            id=f"{HUNG}-{queue}",
+            task_queue=queue,
+            task_timeout=timedelta(seconds=60),
+        )
+        await began.until(lambda: began.count(HUNG) > 0)
+        beside = [await _first_call(client, began, queue, f"other-{number}") for number in range(builds)]
+        events, inside = (await crowd.describe()).history_length, host.turnstile.inside
+        await crowd.terminate()
+    hanging = sum(number for caller, number in inside.items() if caller.project == HUNG)
+    return Waited(alone=tuple(alone), beside=tuple(beside), hanging=hanging, events=events)
+
+
+class Began:
+    """When which call reached the provider."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, float] = {}
+        self._changed = asyncio.Event()
+
+    def __call__(self, key: str) -> None:
+        self.at.setdefault(key, time.monotonic())
+        self._changed.set()
+
+    def count(self, saga: str) -> int:
+        """The calls of sagas whose names begin so."""
+        return sum(key.startswith(saga) for key in self.at)
+
+    async def until(self, holds: Any, *, seconds: float = 60.0) -> None:
+        """Wait for what calls change."""
+        async with asyncio.timeout(seconds):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+async def _first_call(client: Client, began: Began, queue: str, project: str) -> float:
+    started, name = time.monotonic(), f"build-{project}-{uuid.uuid4().hex[:8]}"
+    handle: WorkflowHandle[Any, Any] = await client.start_workflow(
+        "BuildSaga", {"spec": "# Tags", "project": project}, id=name, task_queue=queue
+    )
+    await began.until(lambda: began.count(name))
+    at = min(at for key, at in began.at.items() if key.startswith(name))
+    await handle.result()
+    return at - started
+
+
+def _call(wanted: CrowdInput, number: int) -> CallModelInput:
+    payer = Payer(project=HUNG, build=f"{HUNG}-{number}", user="bench", phase="plan", role="reasoning")
+    return CallModelInput(
+        key=CallKey(saga=f"{HUNG}-{number}", step="plan", attempt=1),
+        build=f"{HUNG}-{number}",
+        model=LAST,
+        prompt=wanted.prompt,
+        schema_name="Plan",
+        output_tokens=1_000,
+        seconds=600,
+        payer=payer,
+        budget=Budget(),
+        tries=MODEL.tries,
+    )
