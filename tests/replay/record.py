@@ -1,248 +1,66 @@
-"""Records histories for the replay test: ``python -m tests.replay.record``, once a release, and when a path is new.
+"""Records histories for the replay test: ``python -m tests.replay.record``, before a release.
 
-Each scenario runs on a real server with the faked world of ``tests.workflows``; its sagas' histories go to
-``histories/``. Old files stay: they are the builds that were under way when the engine was upgraded.
+Each scenario runs on a real server with the faked worlds of ``tests.workflows``; its sagas' histories go to the folder
+of the running version, which is made afresh. The folder of a release is refused: see ``tests.replay.seal``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
+import logging
 import os
-import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowHistory
-from temporalio.service import RPCError
-from temporalio.worker import Worker
+from temporalio.client import Client
 
-from activities.models import CalledModel, CallModelInput
-from activities.planning import CheckedPlan, TaskBrief
-from activities.repository.merging import RebasedCommit
-from activities.reviewing import CheckedReview, FoundHigh
-from activities.sandboxed.environments import Prepared, PrepareInput
 from adapters.temporal.connect import Target, connect_to
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
-from domain.build.project import Consent, Limits
-from tests.replay import deliveries
-from tests.workflows.fakes import CLEAN, GREEN, RED, World, fits, refuse, unfit
-from tests.workflows.running import opened
-from workflows.build_saga import BuildSaga
-from workflows.task_saga import TaskSaga
-
-HISTORIES = Path(__file__).parent / "histories"
-RELEASE = "v0.1"
-TASKS = ("store", "api")
-IDENTITY = re.compile(r'"identity": "[^"]*"')  # the recording machine's name means nothing to a replay
+from tests.replay import builds, deliveries, keeping
+from tests.replay.shelf import SHELF, Released, Shelf, running_version
+from tests.replay.writing import Writer
 
 
-def troubled() -> World:
-    """A plan that is sent back, a model that fails for good, a red attempt, a refused change; it succeeds."""
-    reports = iter([RED, GREEN, GREEN])
-    refused = iter([True])
-
-    def model(call: CallModelInput) -> CalledModel:
-        if call.key.step == "plan" and call.key.turn == 1:
-            return unfit(call)
-        if call.model == "coder":
-            raise refuse("ProviderRefused", "the key is wrong")
-        return fits(call)
-
-    def apply(request: object) -> None:
-        if next(refused, False):
-            raise refuse("InvalidChange", "../x: leads out of the repository")
-
-    return World(model=model, gates=lambda _: next(reports), apply=apply)
+async def record_all(client: Client, writer: Writer) -> None:
+    """Run every scenario."""
+    for name in builds.SCENARIOS:
+        await builds.record(client, name, writer)
+        sys.stderr.write(f"{name} recorded\n")
+    await deliveries.record(client, writer)
+    sys.stderr.write("deliveries recorded\n")
+    await keeping.record(client, writer)
+    sys.stderr.write("sweeping and housekeeping recorded\n")
 
 
-def no_landing() -> World:
-    """Everything is built, and the branch is taken."""
-
-    def land(request: object) -> None:
-        raise refuse("BranchTaken", "mendwork/x exists")
-
-    return World(land=land)
-
-
-def side_by_side(**more: Any) -> World:
-    """Two tasks at once: the second merge is brought on top of the first."""
-    tasks = tuple(TaskBrief(id=name, title=name, depends_on=(), files=(f"{name}.py",)) for name in TASKS)
-    return World(check=lambda _: CheckedPlan(tasks=tasks, problems=()), **more)
-
-
-def conflicting() -> World:
-    """The second merge conflicts once; its task is written again."""
-    tries = iter([RebasedCommit(commit="", conflicts=("app.py",), report="both sides")])
-    return side_by_side(rebase=lambda request: next(tries, RebasedCommit(commit="merged", diff="d")))
-
-
-def reviewed() -> World:
-    """A high finding goes back to its task once; the target branch is forwarded after it moved."""
-    high = FoundHigh(task="store", sentence="store.py:3: loses data", report="told")
-    found = iter([CheckedReview(findings="f", high=(high,), medium=0, low=0)])
-    consent = Consent(approve=(), review=True, land="target")
-    return World(consent=consent, review=lambda _: next(found, CLEAN), target=lambda: "c9")
-
-
-def asking() -> World:
-    """A model asks for more of the repository before it writes."""
-    rounds = iter([("a.py",)])
-    return World(needs=lambda _: next(rounds, ()))
-
-
-def preparing() -> World:
-    """Dependencies are set up; one change cannot be, another wants a package that nobody knows."""
-    broken = iter([True])
-
-    def prepare(request: PrepareInput) -> Prepared:
-        if request.commit == "store-1" and next(broken, False):
-            raise refuse("SetupFailed", "the set-up command exited with 1")
-        new = request.commit.startswith("api") and not request.allowed
-        return Prepared(key="", unknown=("left-pat",)) if new else Prepared(key="env", built=True)
-
-    return World(sets_up=True, prepare=prepare)
-
-
-async def nobody(handle: WorkflowHandle[Any, Any], world: World) -> None:
-    """Nobody says anything."""
-
-
-async def cancels(handle: WorkflowHandle[Any, Any], world: World) -> None:
-    """While a model answers."""
-    await world.holding.wait()
-    await handle.cancel()
-
-
-async def aborts(handle: WorkflowHandle[Any, Any], world: World) -> None:
-    """While a model answers, after a pause that was ended."""
-    await world.holding.wait()
-    await handle.signal("pause", {"by": "ann"})
-    await handle.execute_update("resume_now", {"by": "ann"})
-    await handle.signal("raise_limits", {"task_budget": 5, "by": "ann"})
-    await handle.signal("abort", {"by": "ann", "reason": "not needed"})
-
-
-async def allows(handle: WorkflowHandle[Any, Any], world: World) -> None:
-    """The package."""
-    asked = await opened(world, "task")
-    await handle.execute_update("answer", {"ask": asked["id"], "choice": "allow", "by": "ann"})
-
-
-async def goes_on(handle: WorkflowHandle[Any, Any], world: World) -> None:
-    """Another build, from the snapshot in the middle of the first one's tasks."""
-    await handle.result()
-    row = next(e for e in world.events if e.kind == "snapshot.taken" and e.data["after"] == "tasks")
-    queue = handle.id.removeprefix("build-notes-")
-    request = {"resume": row.data["token"], "strategy": "smallest"}
-    another = await handle._client.start_workflow("BuildSaga", request, id=f"{handle.id}{ON}", task_queue=queue)
-    await another.result()
-
-
-async def decides(handle: WorkflowHandle[Any, Any], world: World) -> None:
-    """The plan is edited and approved, a stuck task retried, the change rejected once and approved."""
-    await opened(world, "plan")
-    await handle.execute_update("edit_plan", {"plan": {}, "by": "ann"})
-    await handle.signal("approve", {"digest": (await opened(world, "plan", number=2))["digest"], "by": "ann"})
-    await opened(world, "task")
-    await handle.signal("answer", {"choice": "retry", "reason": "use a list", "by": "ann"})
-    first = await opened(world, "change")
-    await handle.execute_update("reject", {"digest": first["digest"], "reason": "too clever", "by": "bob"})
-    again = await opened(world, "plan", number=3)
-    await handle.signal("approve", {"digest": again["digest"], "by": "ann"})
-    second = await opened(world, "change", number=2)
-    await handle.signal("approve", {"digest": second["digest"], "by": "ann"})
-
-
-def undecided() -> World:
-    """Everything is asked; the task store is red at first."""
-    reds = iter([RED] * 3)
-
-    def model(call: CallModelInput) -> CalledModel:
-        answered = fits(call)
-        return replace(answered, value=f"{call.key.attempt:064x}") if call.key.step == "plan" else answered
-
-    world = World(consent=Consent(approve=("plan", "change"), review=False), model=model)
-    world.gates = lambda request: next(reds, GREEN) if "-task-store/" in request.label else GREEN
-    return world
-
-
-Drive = Callable[[WorkflowHandle[Any, Any], World], Awaitable[None]]
-SCENARIOS: Mapping[str, tuple[Callable[[], World], Drive]] = {
-    "plain": (World, nobody),
-    "parallel": (side_by_side, nobody),
-    "conflict": (conflicting, nobody),
-    "troubled": (troubled, nobody),
-    "exhausted": (lambda: World(gates=lambda request: RED if request.written else GREEN), nobody),
-    "taken": (no_landing, nobody),
-    "reviewed": (reviewed, nobody),
-    "decided": (undecided, decides),
-    "continued": (lambda: World(limits=Limits(history_events=70)), nobody),
-    "asking": (asking, nobody),
-    "preparing": (preparing, allows),
-    "planned": (World, nobody),
-    "resumed": (World, goes_on),
-    "cancelled": (lambda: World(hold=asyncio.Event()), cancels),
-    "aborted": (lambda: World(hold=asyncio.Event()), aborts),
-}
-STARTED: Mapping[str, Mapping[str, Any]] = {"exhausted": {"unattended": True}, "planned": {"dry_run": True}}
-"""What a scenario's request says beside its spec."""
-ON = "-on"
-"""The name of a build that goes on from the scenario's."""
-
-
-async def record(client: Client, name: str) -> None:
-    """Run one scenario and write the histories of its root, all its runs, and of its tasks."""
-    build, (make, drive) = f"build-notes-{name}", SCENARIOS[name]
-    world = make()
-    everything = world.activities()
-    async with contextlib.AsyncExitStack() as stack:
-        for suffix in ("-workspace", "-model", "-sandbox"):
-            await stack.enter_async_context(Worker(client, task_queue=f"{name}{suffix}", activities=everything))
-        root = Worker(client, task_queue=name, workflows=[BuildSaga, TaskSaga], activities=everything)
-        await stack.enter_async_context(root)
-        spec = {"spec": "# Tags", "project": "notes", **STARTED.get(name, {})}
-        handle = await client.start_workflow("BuildSaga", spec, id=build, task_queue=name)
-        await drive(handle, world)
-        with contextlib.suppress(WorkflowFailureError):  # the scenarios that end so
-            await handle.result()
-    run: str | None = handle.first_execution_run_id
-    for number in itertools.count(1):
-        history = await client.get_workflow_handle(build, run_id=run).fetch_history()
-        write(history, build if number == 1 else f"{build}-run-{number}")
-        run = history.events[-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id
-        if not run:
-            break
-    others = (f"{build}{ON}", *(f"{each}-task-{task}" for each in (build, f"{build}{ON}") for task in TASKS))
-    for other in others:
-        with contextlib.suppress(RPCError):  # a task that was never reached has no history
-            write(await client.get_workflow_handle(other).fetch_history(), other)
-
-
-def write(history: WorkflowHistory, name: str) -> None:
-    """Into the folder of histories."""
-    (HISTORIES / f"{RELEASE}-{name}.json").write_text(IDENTITY.sub('"identity": "worker"', history.to_json()))
+def replace_folder(shelf: Shelf, version: str, recorded: Path) -> None:
+    """Put what was recorded in the place of what was there. Raises Released."""
+    shelf.refuse_released(version)
+    folder = shelf.root / version
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for path in recorded.glob("*.json"):
+        shutil.copy(path, folder)
 
 
 async def main() -> None:
-    """Record every scenario."""
-    HISTORIES.mkdir(exist_ok=True)
+    """Record the running version whole, or not at all."""
+    version = running_version()
+    SHELF.refuse_released(version)
+    logging.disable(logging.ERROR)  # the scenarios' faults, which are wanted
     program = find_server(explicit=None, environment=os.environ)
-    with tempfile.TemporaryDirectory() as folder:
-        async with DevServer(ServerPlan(program=program, state=Path(folder))) as server:
-            client = await connect_to(Target(address=server.address, namespace="default", origin="recording"))
-            for name in SCENARIOS:
-                await record(client, name)
-                sys.stderr.write(f"{name} recorded\n")
-            await deliveries.record(client, write)
-            sys.stderr.write("deliveries recorded\n")
+    with tempfile.TemporaryDirectory() as state, tempfile.TemporaryDirectory() as recorded:
+        async with DevServer(ServerPlan(program=program, state=Path(state))) as server:
+            target = Target(address=server.address, namespace="default", origin="recording")
+            await record_all(await connect_to(target), Writer(Path(recorded)))
+        replace_folder(SHELF, version, Path(recorded))
+    sys.stderr.write(f"{len(SHELF.histories(version))} histories of {version}\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except Released as error:
+        sys.exit(str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
 from temporalio.client import Client
@@ -12,6 +12,7 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 from temporalio.worker import Replayer
 
+from adapters.cli.upgrade.under_way import UnderWay, under_way
 from domain.errors import ServerUnavailable
 
 LONGEST_REASON = 300
@@ -20,46 +21,47 @@ PATIENCE_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """One running saga. ``why`` is "" when its history replays, else what is different."""
+    """One running saga. ``why`` is "" when its history replays, else what is different; one that is pinned to another
+    version is not replayed, since this one will never serve it."""
 
-    name: str
-    kind: str
-    run: str
-    events: int
+    saga: UnderWay
     why: str = ""
 
 
-async def running(client: Client, *, queue: str, kinds: Sequence[str]) -> Sequence[tuple[str, str, str]]:
-    """Id, run and type of every open workflow of the queue. Raises ServerUnavailable."""
-    query = f"TaskQueue = '{queue}' AND ExecutionStatus = 'Running'"
-    try:
-        return [
-            (w.id, w.run_id, w.workflow_type) async for w in client.list_workflows(query) if w.workflow_type in kinds
-        ]
-    except RPCError as error:
-        raise ServerUnavailable(f"what runs cannot be listed: {error.message}") from error
-
-
-async def checked(client: Client, *, queue: str) -> AsyncIterator[Checked]:
-    """Each running saga, replayed by the code as it is now. Nothing is changed. Raises ServerUnavailable."""
+async def listed(client: Client, *, queue: str) -> list[UnderWay]:
+    """Every open saga of the kinds that this version knows. Raises ServerUnavailable."""
     from workflows.catalogue import WORKFLOWS
 
-    kinds = [kind.__name__ for kind in WORKFLOWS]
-    found = await running(client, queue=queue, kinds=kinds)
-    if not found:
-        return
-    silent = Runtime(telemetry=TelemetryConfig(logging=None))  # it would write to stdout, which is for data
-    replayer = Replayer(
-        workflows=WORKFLOWS, data_converter=client.data_converter, namespace=client.namespace, runtime=silent
-    )
-    for name, run, kind in found:
+    return list(await under_way(client, queue=queue, kinds=[kind.__name__ for kind in WORKFLOWS]))
+
+
+async def replayed(client: Client, sagas: Iterable[UnderWay], *, ours: str = "") -> AsyncIterator[Checked]:
+    """Each saga, replayed by the code as it is now, which is the version ``ours``. Nothing is changed."""
+    from workflows.catalogue import WORKFLOWS
+
+    replayer: Replayer | None = None
+    for saga in sagas:
+        if saga.pinned and saga.version != ours:
+            yield Checked(saga=saga)
+            continue
+        replayer = replayer or Replayer(
+            workflows=WORKFLOWS,
+            data_converter=client.data_converter,
+            namespace=client.namespace,
+            runtime=Runtime(telemetry=TelemetryConfig(logging=None)),  # it would write to stdout, which is for data
+        )
         try:
-            history = await client.get_workflow_handle(name, run_id=run).fetch_history()
+            history = await client.get_workflow_handle(saga.name, run_id=saga.run).fetch_history()
         except RPCError:
             continue  # it has ended meanwhile, and was deleted
         result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
-        why = reason(str(result.replay_failure)) if result.replay_failure else ""
-        yield Checked(name=name, kind=kind, run=run, events=len(history.events), why=why)
+        yield Checked(saga=saga, why=reason(str(result.replay_failure)) if result.replay_failure else "")
+
+
+async def checked(client: Client, *, queue: str, ours: str = "") -> AsyncIterator[Checked]:
+    """All that is under way, as ``replayed``. Raises ServerUnavailable."""
+    async for each in replayed(client, await listed(client, queue=queue), ours=ours):
+        yield each
 
 
 async def warn(client: Client, *, queue: str, say: Callable[[str], object]) -> None:
@@ -67,8 +69,11 @@ async def warn(client: Client, *, queue: str, say: Callable[[str], object]) -> N
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             async for each in checked(client, queue=queue):
+                name = each.saga.name
                 if each.why:
-                    say(f"upgrade   {each.name} cannot go on with this version, and waits: {each.why}")
+                    say(f"upgrade   {name} cannot go on with this version, and waits: {each.why}")
+                elif each.saga.pinned:
+                    say(f"upgrade   {name} stays with {each.saga.version}, and waits for its workers")
     except ServerUnavailable as error:
         say(f"upgrade   {error}")
     except TimeoutError:
