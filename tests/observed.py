@@ -30,8 +30,10 @@ from domain.money.budget import Spent
 from domain.ports.sagas import sweep_id
 from domain.ports.store import BuildRow, CallTry, Event, Store
 from domain.trace.parts import BuildDetails
+from domain.trace.rebuilding import DERIVED
 from tests.e2e.workshop import Workshop
 
+PATIENCE_SECONDS = 20
 DELIVERED = ("rolled back", "undelivered", "unclear")
 """Ends of a build that its delivery gave it: what it landed stays."""
 
@@ -68,26 +70,36 @@ class Seen:
 
 
 async def look(at: Workshop, build: str) -> Seen:
-    """Temporal has to answer; a workflow that is about to close is waited for."""
+    """Temporal has to answer; a workflow that is about to close is waited for, and so is the end of a log whose
+    workflow has closed."""
     settings = load_settings(start=at.root, environment=at.environment)
-    client = await connect(settings, at.environment, patience=30)
+    client, until = await connect(settings, at.environment, patience=30), time.monotonic() + PATIENCE_SECONDS
+    while True:
+        seen = await _look(at, build, settings=settings, client=client)
+        if seen.over or build in seen.running or time.monotonic() > until:
+            return seen
+        await asyncio.sleep(0.2)
+
+
+async def _look(at: Workshop, build: str, *, settings: Settings, client: Client) -> Seen:
     async with await open_store(settings.store_url) as store:
         undo, places = await _tables(store, build)
         row = await store.builds.get(build)
-        events = [event for _, event in await store.events.read(build)]
+        rows = [event for _, event in await store.events.read(build)]
+        events = [event for event in rows if not event.first_run.startswith(DERIVED)]  # follow from others
         sagas = [build, *(task_saga_id(build, task) for task in known_tasks(events)), sweep_id(build)]
-        delivery = delivery_saga_id(build)
+        details, delivery = fold_details(build, events), delivery_saga_id(build)
         sagas += [delivery, f"{delivery}-watch", f"{build}-watch", sweep_id(delivery)]
         return Seen(
             at=at,
             build=build,
             settings=settings,
             events=events,
-            details=fold_details(build, events),
-            histories=await _histories(client, sagas, {event.run for event in events}),
+            details=details,
+            histories=await _histories(client, sagas, {event.run: event.task for event in events}),
             tries=await store.calls.tries(build),
             spent=await store.ledger.spent(build_account(build)),
-            running=[saga for saga in sagas if await _runs(client, saga)],
+            running=await _running(client, sagas, patience=PATIENCE_SECONDS if details.ended else 0),
             row=row,
             undo=undo,
             places=places,
@@ -105,33 +117,54 @@ async def builds_of(at: Workshop) -> list[str]:
     return found
 
 
-async def _runs(client: Client, saga: str) -> bool:
-    """The sweeper of a build ends a moment after its last row."""
-    until = time.monotonic() + 20
+async def _running(client: Client, sagas: Sequence[str], *, patience: float) -> list[str]:
+    """Those that run, and still do after ``patience`` seconds: a sweeper ends a moment after its build's last row."""
+    until, left = time.monotonic() + patience, list(sagas)
     while True:
-        try:
-            closed = (await client.get_workflow_handle(saga).describe()).close_time
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise
-            return False
-        if closed is not None or time.monotonic() > until:
-            return closed is None
+        answers = await asyncio.gather(*(_runs(client, saga) for saga in left))
+        left = [saga for saga, runs in zip(left, answers, strict=True) if runs]
+        if not left or time.monotonic() >= until:
+            return left
         await asyncio.sleep(0.1)
 
 
-async def _histories(client: Client, sagas: Sequence[str], runs: set[str]) -> dict[str, WorkflowHistory]:
-    found: dict[str, WorkflowHistory] = {}
-    for run in sorted(runs):
-        for saga in sagas:
-            try:
-                found[run] = await client.get_workflow_handle(saga, run_id=run).fetch_history()
-            except RPCError as error:
-                if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
-                    raise
-            else:
-                break
-    return found
+async def _runs(client: Client, saga: str) -> bool:
+    try:
+        return (await client.get_workflow_handle(saga).describe()).close_time is None
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return False
+
+
+async def _histories(client: Client, sagas: Sequence[str], runs: Mapping[str, str]) -> dict[str, WorkflowHistory]:
+    """``runs`` by the task that their rows name, whose saga is asked first."""
+    found = await asyncio.gather(*(_history(client, sagas, run, task) for run, task in sorted(runs.items())))
+    return {run: history for run, history in zip(sorted(runs), found, strict=True) if history is not None}
+
+
+async def _history(client: Client, sagas: Sequence[str], run: str, task: str) -> WorkflowHistory | None:
+    for saga in sorted(sagas, key=lambda name: bool(task) != name.endswith(f"-task-{task}")):
+        try:
+            history = await client.get_workflow_handle(saga, run_id=run).fetch_history()
+        except RPCError as error:
+            if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+                raise
+        else:
+            return await _readable(client, history)
+    return None
+
+
+async def _readable(client: Client, history: WorkflowHistory) -> WorkflowHistory:
+    """With the rows that were handed over in the clear, also where payloads are encrypted."""
+    codec = client.data_converter.payload_codec
+    for event in history.events:
+        scheduled = event.activity_task_scheduled_event_attributes
+        if codec is not None and scheduled.activity_type.name == "record_events":
+            opened = await codec.decode(scheduled.input.payloads)
+            del scheduled.input.payloads[:]
+            scheduled.input.payloads.extend(opened)
+    return history
 
 
 def recorded_in(history: WorkflowHistory) -> list[tuple[str, int]]:

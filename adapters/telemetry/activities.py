@@ -35,7 +35,8 @@ class _Measuring(ActivityInboundInterceptor):
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         info, request = activity.info(), input.args[0] if input.args else None
-        subject = subject_of(request, workflow=info.workflow_id or "", watchers=self._root.watchers)
+        root, workflow = self._root, info.workflow_id or ""
+        subject = subject_of(request, workflow=workflow, watchers=root.watchers, phases=(root.metrics.phase_ended,))
         token, watch, outcome, fault = current.set(subject), Stopwatch(), "failed", ""
         try:
             result = await super().execute_activity(input)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import product
 
 from prometheus_client import (
     CollectorRegistry,
@@ -16,8 +17,12 @@ from prometheus_client import (
 )
 
 from adapters.telemetry.subject import Calling, Ended, Outcome
+from domain.trace.usual.baseline import MEASURES, Anomaly
+from domain.trace.usual.taken import FINISHED, PHASES, Taken
 
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1_800.0)
+_PHASE_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0)
+_PHASE_DOLLARS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0)
 _OTHER = "other"
 
 
@@ -45,6 +50,12 @@ class Metrics:
         self._tokens = self._counter("mendwork_model_tokens", "As the provider counts them", *called, "direction")
         self._micros = self._counter("mendwork_model_cost_microdollars", "Millionths of a US dollar", *called)
         self._lost = self._counter("mendwork_spans_lost", "Spans that no collector took")
+        self._lasted = self._histogram("mendwork_phase_duration_seconds", "Phases, without waits for people")
+        self._cost = self._histogram("mendwork_phase_cost_dollars", "Phases whose cost is known", _PHASE_DOLLARS)
+        anomalies = ("mendwork_phase_anomalies", "Phases that took three times what is usual")
+        self._anomalies = self._counter(*anomalies, "phase", "measure")
+        if worker == "saga":
+            self._begin_at_zero()
 
     def activity_ended(self, name: str, outcome: str, *, seconds: float, fault: str = "") -> None:
         """A try of the activity ``name`` ended; ``fault`` is the class of its error."""
@@ -55,6 +66,14 @@ class Metrics:
     def build_ended(self, status: str) -> None:
         """A build's last row was written, for the first time."""
         self._builds.labels(status).inc()
+
+    def phase_ended(self, taken: Taken, anomaly: Anomaly | None) -> None:
+        """A ``PhaseEnded``."""
+        self._lasted.labels(taken.phase).observe(taken.millis / 1_000)
+        if taken.cost_micros is not None:
+            self._cost.labels(taken.phase).observe(taken.cost_micros / 1_000_000)
+        for measure in anomaly.measures if anomaly else ():
+            self._anomalies.labels(taken.phase, measure).inc()
 
     def spans_lost(self, number: int) -> None:
         """So many were not taken."""
@@ -76,6 +95,16 @@ class Metrics:
     def exposition(self) -> bytes:
         """All of it in Prometheus's text format."""
         return generate_latest(self.registry)
+
+    def _begin_at_zero(self) -> None:
+        """Prometheus sees no increase in a counter whose first sample is 1, and the first one is the news."""
+        for status in (*FINISHED, "failed", "aborted", "escalated", "planned"):
+            self._builds.labels(status)
+        for phase, measure in product(PHASES, MEASURES):
+            self._anomalies.labels(phase, measure)
+
+    def _histogram(self, name: str, about: str, buckets: Sequence[float] = _PHASE_SECONDS) -> Histogram:
+        return Histogram(name, about, ("phase",), buckets=buckets, registry=self.registry)
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(name, about, labels, registry=self.registry)

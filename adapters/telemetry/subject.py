@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from domain.money.usage import Usage
+from domain.trace.usual.baseline import Anomaly
+from domain.trace.usual.taken import Taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +32,21 @@ class Calling:
 
 Ended = Callable[[Outcome], None]
 Watcher = Callable[[Calling], Ended]
+PhaseEnded = Callable[[Taken, Anomaly | None], None]
+"""Hears of a phase that ended, and of what stands out of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """``build`` and ``task`` are names, "" where there is none; ``attempt`` 0 likewise. ``role`` is what a model was
-    called for. ``watchers`` are told of each model call."""
+    called for. ``watchers`` are told of each model call, ``phases`` of each phase that ends."""
 
     build: str = ""
     task: str = ""
     attempt: int = 0
     role: str = ""
     watchers: Sequence[Watcher] = field(default=(), repr=False)
+    phases: Sequence[PhaseEnded] = field(default=(), repr=False)
 
 
 NOBODY = Subject()
@@ -49,7 +54,15 @@ current: ContextVar[Subject] = ContextVar("telemetry_subject", default=NOBODY)
 """Of the activity that this task runs."""
 
 
-def subject_of(request: Any, *, workflow: str, watchers: Sequence[Watcher] = ()) -> Subject:
+def tell_phase(taken: Taken, anomaly: Anomaly | None) -> None:
+    """To those who watch the activity that this task runs."""
+    for ended in current.get().phases:
+        ended(taken, anomaly)
+
+
+def subject_of(
+    request: Any, *, workflow: str, watchers: Sequence[Watcher] = (), phases: Sequence[PhaseEnded] = ()
+) -> Subject:
     """From the argument of an activity, which may be anything, and the id of the workflow that asked for it."""
     payer, key = getattr(request, "payer", None), getattr(request, "key", None)
     saga, _, task = (_text(key, "saga") or workflow).partition("-task-")
@@ -59,6 +72,7 @@ def subject_of(request: Any, *, workflow: str, watchers: Sequence[Watcher] = ())
         attempt=_number(request, "attempt") or _number(key, "attempt"),
         role=_text(payer, "role"),
         watchers=watchers,
+        phases=phases,
     )
 
 

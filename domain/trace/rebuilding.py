@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 Key = tuple[str, str, int]
 """An event's first run, run and sequence."""
+DERIVED = "derived:"
+"""How the first run of a row begins that follows from others and is in no history: a rebuild leaves it as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +32,9 @@ class Rebuilt:
 
 
 def compare(given: Mapping[Key, str], stored: Mapping[Key, str]) -> Rebuilt:
-    """Both map keys to digests; a stored row that is damaged has ""."""
+    """Both map keys to digests; a stored row that is damaged has "". Whole derived rows are not looked at."""
     shared = given.keys() & stored.keys()
-    alone = sorted(stored.keys() - given.keys())
+    alone = sorted(key for key in stored.keys() - given.keys() if not (stored[key] and key[0].startswith(DERIVED)))
     return Rebuilt(
         same=sum(given[key] == stored[key] for key in shared),
         added=tuple(sorted(given.keys() - stored.keys())),

@@ -9,7 +9,16 @@ from typing import Any
 from domain.ports.store import Event
 
 CALLS = ("call.answered", "call.failed")
-FREE = ("RateLimited", "ProviderRefused", "BudgetExhausted", "PriceUnknown", "Busy", "InvalidInput", "UnknownName")
+FREE = (
+    "RateLimited",
+    "CredentialsRefused",
+    "ProviderRefused",
+    "BudgetExhausted",
+    "PriceUnknown",
+    "Busy",
+    "InvalidInput",
+    "UnknownName",
+)
 """Faults of calls that were refused before a model wrote anything: nobody bills them."""
 
 

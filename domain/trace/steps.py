@@ -27,6 +27,7 @@ INSTANTS = {
     "build.taken": "taken over",
     "limits.raised": "limits raised",
     "money.warned": "warning",
+    "phase.anomaly": "more than usual",
     "answer.refused": "answer refused",
     "target.left": "target left",
 }

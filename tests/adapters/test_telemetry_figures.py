@@ -21,12 +21,14 @@ from adapters.telemetry.activities import MeasuringInterceptor
 from adapters.telemetry.calls import WatchedModel
 from adapters.telemetry.metrics import Metrics
 from adapters.telemetry.sdk import SdkMetrics, measured_runtime
-from adapters.telemetry.subject import NOBODY, Subject, current, subject_of
+from adapters.telemetry.subject import NOBODY, Subject, current, subject_of, tell_phase
 from domain.errors import ProviderRefused, ProviderUnavailable
 from domain.money.budget import Payer
 from domain.money.usage import Bill, Quote, Usage
 from domain.ports.language_model import CallKey, Message, ModelAnswer, ModelRequest, with_bill
 from domain.ports.store import Event
+from domain.trace.usual.baseline import Anomaly, Usual
+from domain.trace.usual.taken import Taken
 
 USED = Usage(input_tokens=120, output_tokens=30, cost_micros=450)
 CALL = ModelRequest(
@@ -253,3 +255,31 @@ def test_a_runtimes_own_figures_come_through() -> None:
     registry.register(figures)
     labels = {"queue": "a", "service_name": "temporal-core-sdk"}
     assert registry.get_sample_value("temporal_made_here_total", labels) == 3
+
+
+async def test_phases_are_timed_and_priced_and_what_stands_out_is_counted_by_measure(metrics: Metrics) -> None:
+    key = ("r", "r", 1)
+    taken = Taken(phase="plan", began=0, ended=90_000, millis=80_000, cost_micros=20_000, key=key)
+    unpriced = Taken(phase="tasks", began=0, ended=5, millis=5, cost_micros=None, key=key)
+    usual = Usual(count=5, millis=20_000, cost_micros=9_000)
+
+    async def tells() -> None:
+        tell_phase(taken, Anomaly(taken=taken, usual=usual, measures=("duration",)))
+        tell_phase(unpriced, None)
+
+    await run(metrics, tells)
+    tell_phase(taken, None)  # outside of any activity there is nobody to hear it
+    assert figure(metrics, "mendwork_phase_duration_seconds_sum", phase="plan") == 80
+    assert figure(metrics, "mendwork_phase_duration_seconds_bucket", phase="plan", le="60.0") == 0
+    assert figure(metrics, "mendwork_phase_cost_dollars_sum", phase="plan") == 0.02
+    assert figure(metrics, "mendwork_phase_duration_seconds_count", phase="tasks") == 1
+    assert figure(metrics, "mendwork_phase_cost_dollars_count", phase="tasks") == 0
+    assert figure(metrics, "mendwork_phase_anomalies_total", phase="plan", measure="duration") == 1
+    assert figure(metrics, "mendwork_phase_anomalies_total", phase="plan", measure="cost") == 0
+
+
+def test_what_news_is_counted_from_begins_at_zero_so_that_the_first_is_seen() -> None:
+    text = generate_latest(Metrics(worker="saga").registry).decode()
+    assert 'mendwork_phase_anomalies_total{measure="cost",phase="tasks"} 0.0' in text
+    assert 'mendwork_builds_ended_total{status="failed"} 0.0' in text
+    assert "mendwork_phase_anomalies_total{" not in generate_latest(Metrics(worker="model").registry).decode()

@@ -152,7 +152,13 @@ def test_a_part_is_the_same_part_of_the_whole() -> None:
 
 @pytest.mark.parametrize(
     ("faults", "unpriced"),
-    [([], 0), (["ProviderRefused"], 0), (["RateLimited", "WorkerLost"], 1), (["ProviderUnavailable"], 1)],
+    [
+        ([], 0),
+        (["ProviderRefused"], 0),
+        (["CredentialsRefused"], 0),
+        (["RateLimited", "WorkerLost"], 1),
+        (["ProviderUnavailable"], 1),
+    ],
 )
 def test_a_call_that_nobody_bills_has_no_unknown_cost(faults: list[str], unpriced: int) -> None:
     data: dict[str, Any] = {
