@@ -20,6 +20,12 @@ bench: setup-test
 	.venv/bin/python -m benchmarks.environments
 	.venv/bin/python -m benchmarks.context
 	.venv/bin/python -m benchmarks.telemetry
+	.venv/bin/python -m benchmarks.start
+	.venv/bin/python -m benchmarks.gateway
+	.venv/bin/python -m benchmarks.engine
+	.venv/bin/python -m benchmarks.bodies
+	.venv/bin/python -m benchmarks.scale
+	.venv/bin/python -m benchmarks.langgraph
 
 check: setup-test
 	.venv/bin/ruff check .

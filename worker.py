@@ -34,19 +34,20 @@ GRACE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one worker serves: its task queue's suffix, its activities and workflows, how many activities at once, and
-    what /readyz asks of it alone."""
+    """What one worker serves: its task queue's suffix, its activities and workflows, how many activities may be
+    ``waiting`` beside those that work, and what /readyz asks of it alone."""
 
     suffix: str
     activities: Sequence[Callable[..., Any]]
     workflows: Sequence[type] = ()
-    slots: int = 20
+    waiting: int = 0
     checks: Mapping[str, Check] = field(default_factory=dict)
 
 
 @asynccontextmanager
 async def saga_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """Workflows, and what reads and writes the store beside them."""
+    from activities.accounts.baselines import Baselines
     from activities.accounts.forecasting import Forecasting
     from activities.accounts.money import Money
     from activities.delivery.lanes import Lanes
@@ -56,20 +57,22 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
     from activities.sweeping import Sweeping
     from adapters.cli.house.home import beside_the_store
     from adapters.cli.serving.seen import store_check
+    from adapters.cli.upgrade.deploying import served
     from adapters.store import open_store
+    from adapters.telemetry.subject import tell_phase
     from adapters.temporal.attributes import ensure_attributes
     from adapters.temporal.connect import connect
     from adapters.temporal.delivery.lanes import TemporalLanes
     from adapters.temporal.namespace.schedule import ensure_housekeeper, ensure_sweeper
     from adapters.temporal.sagas import TemporalSagas
-    from workflows.catalogue import WORKFLOWS
 
     async with await open_store(settings.store_url) as store:
         client = await connect(settings, environment)
         await ensure_attributes(client)
         await ensure_sweeper(client, settings)
         await ensure_housekeeper(client, settings)
-        records = Records(events=store.events, undo=store.undo)
+        baselines = Baselines(events=store.events, builds=store.builds, told=tell_phase)
+        records = Records(events=store.events, undo=store.undo, baselines=baselines)
         money = Money(ledger=store.ledger, places=store.places)
         sagas = TemporalSagas(client)
         sweeping = Sweeping(store=store, sagas=sagas)
@@ -84,7 +87,8 @@ async def saga_part(settings: Settings, environment: Mapping[str, str]) -> Async
         activities.append(SnapshotBook(store=store, sagas=sagas).find_snapshot)
         activities.append(Forecasting(store=store, queue=queue, engine=settings.sandbox.engine).forecast_build)
         activities += beside_the_store(settings, store)
-        yield Part(suffix="", activities=activities, workflows=WORKFLOWS, checks=store_check(store))
+        workflows = served(settings, environment)
+        yield Part(suffix="", activities=activities, workflows=workflows, checks=store_check(store))
 
 
 @asynccontextmanager
@@ -100,15 +104,15 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
     from activities.repository.merging import Merging
     from activities.repository.snapshots import Snapshots
     from activities.reviewing import Reviewing
-    from adapters.blobs import open_blobs
     from adapters.cli.house.home import at_home
     from adapters.cli.serving.seen import git_check
+    from adapters.cli.serving.stored import blobs_of
     from adapters.code import open_code
     from adapters.git.adapter import open_git
     from adapters.prompts.jinja import JinjaPrompts
     from adapters.schemas import open_schemas
 
-    engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
+    engine, blobs, git = _engine(settings), blobs_of(settings), open_git(settings.state, common=settings.common)
     mirrors, sources = git.mirrors, git.sources
     intake = Intake(engine=engine, mirrors=mirrors, blobs=blobs)
     code = open_code(settings.state)
@@ -137,9 +141,9 @@ async def workspace_part(settings: Settings, environment: Mapping[str, str]) -> 
 async def model_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """The only part that knows provider keys."""
     from activities.models import Models
-    from adapters.blobs import open_blobs
-    from adapters.cli.serving.providers import endpoints
+    from adapters.cli.serving.providers import endpoints, lobby, turnstile
     from adapters.cli.serving.seen import store_check
+    from adapters.cli.serving.stored import blobs_of
     from adapters.models import open_model
     from adapters.schemas import open_schemas
     from adapters.store import open_store
@@ -148,8 +152,11 @@ async def model_part(settings: Settings, environment: Mapping[str, str]) -> Asyn
     schemas = open_schemas()
     async with await open_store(settings.store_url) as store:
         model = WatchedModel(open_model(endpoints(settings, environment), schemas=schemas), names=settings.provided)
-        models = Models(model=model, schemas=schemas, calls=store.calls, blobs=open_blobs(settings.state))
-        yield Part(suffix="-model", activities=[models.call_model], checks=store_check(store))
+        models = Models(
+            model=model, schemas=schemas, calls=store.calls, blobs=blobs_of(settings), turnstile=turnstile(settings)
+        )
+        checks = store_check(store)
+        yield Part(suffix="-model", activities=[models.call_model], waiting=lobby(settings), checks=checks)
 
 
 @asynccontextmanager
@@ -161,9 +168,9 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     from activities.sandboxed.bench import Bench
     from activities.sandboxed.environments import Environments
     from activities.sandboxed.manifests import Manifests
-    from adapters.blobs import open_blobs
     from adapters.cli.house.home import at_home
     from adapters.cli.serving.seen import git_check, sandbox_check
+    from adapters.cli.serving.stored import blobs_of
     from adapters.environments import open_environments
     from adapters.environments.lists import known_packages
     from adapters.git.adapter import open_git
@@ -173,9 +180,9 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     def toolchain(project: Project) -> tuple[Path, ...]:
         return tuple(map(Path, project.toolchain)) or default_toolchain(project.test, environment.get("PATH", ""))
 
-    engine, blobs, git = _engine(settings), open_blobs(settings.state), open_git(settings.state)
+    engine, blobs, git = _engine(settings), blobs_of(settings), open_git(settings.state, common=settings.common)
     sandbox = open_sandbox(settings.sandbox.engine, environment)
-    environments = open_environments(settings.state)
+    environments = open_environments(settings.common)
     bench = Bench(sandbox=sandbox, folder=settings.state / "work", toolchain=toolchain, environments=environments)
     manifests = Manifests(sources=git.sources, known=known_packages())
     setups = Environments(engine=engine, workspaces=git.workspaces, blobs=blobs, bench=bench, manifests=manifests)
@@ -186,15 +193,17 @@ async def sandbox_part(settings: Settings, environment: Mapping[str, str]) -> As
     activities += [setups.prepare_environment, gates.measure_base]
     with at_home(settings, "sandbox") as house:
         checks = {**git_check(environment), **sandbox_check(sandbox)}
-        yield Part(suffix="-sandbox", activities=[*activities, *house], slots=2, checks=checks)
+        yield Part(suffix="-sandbox", activities=[*activities, *house], checks=checks)
 
 
 @asynccontextmanager
 async def deploy_part(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Part]:
     """The only part that touches targets and holds the secrets of releases: no repository, no provider key."""
     from adapters.cli.serving.deploys import deploy_activities
+    from adapters.cli.serving.seen import target_check
 
-    yield Part(suffix="-deploy", activities=deploy_activities(settings, environment, engine=_engine(settings)))
+    activities = deploy_activities(settings, environment, engine=_engine(settings))
+    yield Part(suffix="-deploy", activities=activities, checks=target_check(settings))
 
 
 PARTS: Mapping[str, Callable[[Settings, Mapping[str, str]], AbstractAsyncContextManager[Part]]] = {
@@ -214,6 +223,7 @@ async def run_worker(
 
     from activities.beating import BeatingInterceptor
     from adapters.cli.serving.seen import common_checks, shown
+    from adapters.cli.upgrade.deploying import deployment
     from adapters.temporal.connect import connect
 
     if name not in PARTS:
@@ -227,10 +237,11 @@ async def run_worker(
             task_queue=settings.temporal.task_queue + part.suffix,
             activities=part.activities,
             workflows=part.workflows,
-            max_concurrent_activities=part.slots,
+            max_concurrent_activities=settings.workers.slots(name) + part.waiting,
             interceptors=[*seen.interceptors, BeatingInterceptor(), *interceptors],
             graceful_shutdown_timeout=timedelta(seconds=GRACE_SECONDS),
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.timeouts.sticky),
+            deployment_config=deployment(settings, environment),
         )
         async with worker:
             seen.ready({**part.checks, **common_checks(settings, client, worker)})
@@ -250,6 +261,14 @@ def _engine(settings: Settings) -> Engine:
     )
 
 
+def _configured(name: str) -> tuple[Settings, Mapping[str, str]]:
+    """The settings and the environment with the secrets of the class; read twice, since the settings name them."""
+    from adapters.cli.serving.secrets import class_environment
+
+    environment = class_environment(name, load_settings(start=Path.cwd(), environment=os.environ), os.environ)
+    return load_settings(start=Path.cwd(), environment=environment), environment
+
+
 async def _stop_signal() -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -264,9 +283,9 @@ def main(interceptors: Sequence[Interceptor] = ()) -> None:
     try:
         if len(sys.argv) != 2:
             raise InvalidInput(f"usage: python -m worker {'|'.join(PARTS)}")
-        settings = load_settings(start=Path.cwd(), environment=os.environ)
+        settings, environment = _configured(sys.argv[1])
         configure_logs(settings.telemetry.logs)
-        asyncio.run(run_worker(sys.argv[1], settings, environment=os.environ, interceptors=interceptors))
+        asyncio.run(run_worker(sys.argv[1], settings, environment=environment, interceptors=interceptors))
     except MendworkError as error:
         sys.exit(f"mendwork worker: {error}")
     logging.shutdown()

@@ -27,7 +27,7 @@ class AdmitBuildInput:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmittedBuild:
     """What the saga needs of the configuration, so that replay never reads it again. ``heartbeat`` in seconds,
-    ``repository`` the folder's name alone."""
+    ``repository`` the folder's name alone, ``weights`` the project's own of the risk formula (none: as published)."""
 
     project: str
     spec: str
@@ -42,6 +42,7 @@ class AdmittedBuild:
     sets_up: bool = False
     untested: str = ""
     repository: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ class Intake:
             sets_up=project.setup is not None,
             untested=project.untested,
             repository=PurePath(project.repository).name,
+            weights=project.delivery.risk.weights if project.delivery else {},
         )
 
     @activity.defn

@@ -3,11 +3,11 @@
 MendworkError
 ├── Transient        try again: the same request may work in a moment
 │   ├── RateLimited, ProviderUnavailable, StoreUnavailable, ServerUnavailable, ResourceShort, Overtaken, Busy
-│   ├── TargetUnavailable, PortTaken
+│   ├── Crowded, TargetUnavailable, PortTaken
 ├── Permanent        will never work as asked: the request, its answer or the configuration has to change
 │   ├── InvalidInput, UnknownName, InvalidName, InvalidPlan, InvalidChange, UnusableAnswer, TooLarge
-│   ├── KeyMissing, ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing, AlreadyRunning
-│   ├── StaleChange
+│   ├── KeyMissing, CredentialsRefused, ProviderRefused, PriceUnknown, RepositoryRefused, BranchTaken, IsolationMissing
+│   ├── AlreadyRunning, StaleChange
 │   ├── TargetMissing, ReleaseDied, ReleaseSilent, ReleaseMissing, OlderRelease, ArtifactFailed
 ├── NeedsHuman       nothing automatic is left to try
 │   ├── BaseIsRed, AttemptsExhausted, ModelsExhausted, BudgetExhausted, Overbilled, Escalated, Aborted
@@ -60,6 +60,10 @@ class Busy(Transient):
     """Everything that this would use is in use: money that running calls hold, places of the project's tasks."""
 
 
+class Crowded(Busy):
+    """Other calls of the project, or at the provider, have the turns that it may have: waiting for one is no try."""
+
+
 class TargetUnavailable(Transient):
     """The deploy target's own programs do not answer."""
 
@@ -110,8 +114,12 @@ class KeyMissing(Permanent):
     """A payload is encrypted with a key that this process was not given; the sentence names the key's id."""
 
 
+class CredentialsRefused(Permanent):
+    """A provider or a database does not let us in: no key or password, a wrong one, one that may not do this."""
+
+
 class ProviderRefused(Permanent):
-    """The provider will not serve this request: wrong key, content filter, context too long, unknown model."""
+    """The provider will not serve this request: content filter, context too long, unknown model, no credit left."""
 
 
 class PriceUnknown(Permanent):

@@ -101,7 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_NothingSkipped(), "nothing-skipped")
 
 
-SLOWEST_FIRST = ("chaos", "e2e", "workflows")
+SLOWEST_FIRST = ("production", "chaos", "e2e", "workflows")
 
 
 @pytest.hookimpl(trylast=True)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
+from activities.accounts.turns import Away
 from activities.repository.landing import CompensateInput
+from domain.errors import Busy
 from domain.money.accounts import build_account
 from domain.money.budget import Spent
 from domain.ports.ledger import Ledger, Places
@@ -36,6 +38,7 @@ class Money:
     def __init__(self, *, ledger: Ledger, places: Places) -> None:
         self._ledger = ledger
         self._places = places
+        self._away = Away()
 
     @activity.defn
     async def count_spent(self, request: SpentInput) -> Spent:
@@ -44,8 +47,13 @@ class Money:
 
     @activity.defn
     async def take_place(self, request: PlaceInput) -> None:
-        """Hold one of the project's places; a repeat holds the same one. Raises Busy when all are taken."""
-        await self._places.take(request.project, request.holder, build=request.build, limit=request.limit)
+        """Hold one of the project's places; a repeat holds the same one. Raises Busy when all are taken: with the time
+        after which to ask again, which grows with those who wait."""
+        self._away.back(request.project, request.holder)
+        try:
+            await self._places.take(request.project, request.holder, build=request.build, limit=request.limit)
+        except Busy as error:
+            raise Busy(str(error), retry_after=self._away.send(request.project, request.holder)) from error
 
     @activity.defn
     async def give_place(self, request: PlaceInput) -> None:

@@ -9,7 +9,7 @@ import typer
 from adapters.cli import books
 from adapters.cli.codec import commands as codecs
 from adapters.cli.config import commands as configurations
-from adapters.cli.config.completing import build_names, project_names
+from adapters.cli.config.completing import build_names, phase_names, project_names, task_names
 from adapters.cli.decide import commands as decisions
 from adapters.cli.doctor import commands as doctors
 from adapters.cli.exits import MEANINGS
@@ -140,11 +140,11 @@ def status(
 @app.command()
 def show(
     build: Build,
-    task: Annotated[str, typer.Option(help="One task of the plan.")] = "",
+    task: Annotated[str, typer.Option(help="One task of the plan.", autocompletion=task_names)] = "",
     attempt: Annotated[int, typer.Option(min=0, help="One attempt of the task; its last by default.")] = 0,
     diff: Annotated[bool, typer.Option("--diff", help="The change as a unified diff.")] = False,
     log: Annotated[bool, typer.Option("--log", help="What the tests printed.")] = False,
-    phase: Annotated[str, typer.Option(help="The build's own calls: plan or review.")] = "",
+    phase: Annotated[str, typer.Option(help="The build's own calls: plan or review.", autocompletion=phase_names)] = "",
     prompt: Annotated[bool, typer.Option("--prompt", help="What a model was asked.")] = False,
     answer: Annotated[bool, typer.Option("--answer", help="What a model answered.")] = False,
     packet: Annotated[str, typer.Option(metavar="ASK", help="What a person was shown, by the ask or its digest.")] = "",

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from adapters.cli.config.completing import build_names, phase_names, project_names, task_names
+
 app = typer.Typer()
 events = typer.Typer(no_args_is_help=True, help="The event log itself.")
 app.add_typer(events, name="events")
@@ -16,9 +18,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.
 
 @app.command()
 def trace(
-    build: Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.")],
-    phase: Annotated[str, typer.Option(help="Only this phase.")] = "",
-    task: Annotated[str, typer.Option(help="Only this task.")] = "",
+    build: Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.", autocompletion=build_names)],
+    phase: Annotated[str, typer.Option(help="Only this phase.", autocompletion=phase_names)] = "",
+    task: Annotated[str, typer.Option(help="Only this task.", autocompletion=task_names)] = "",
     jsonl: Annotated[bool, typer.Option("--jsonl", help="The events, a JSON line each.")] = False,
     json: Json = False,
 ) -> None:
@@ -32,7 +34,9 @@ def trace(
 
 @events.command()
 def rebuild(
-    build: Annotated[str, typer.Argument(help="A build's name; not needed with --from.")] = "",
+    build: Annotated[
+        str, typer.Argument(help="A build's name; not needed with --from.", autocompletion=build_names)
+    ] = "",
     files: Annotated[
         list[Path] | None,
         typer.Option("--from", metavar="FILE", help="A history exported by `temporal workflow show -o json`."),
@@ -50,8 +54,10 @@ def rebuild(
 
 @app.command()
 def cost(
-    build: Annotated[str, typer.Argument(help="A build's name; without it, all builds.")] = "",
-    project: Annotated[str, typer.Option(help="All builds of this project.")] = "",
+    build: Annotated[
+        str, typer.Argument(help="A build's name; without it, all builds.", autocompletion=build_names)
+    ] = "",
+    project: Annotated[str, typer.Option(help="All builds of this project.", autocompletion=project_names)] = "",
     by: Annotated[str, typer.Option(help="Group by build, phase, task, role, model, day, project or user.")] = "",
     json: Json = False,
 ) -> None:

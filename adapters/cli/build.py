@@ -71,7 +71,7 @@ async def start(settings: Settings, asked: Asked) -> int:
 
 async def rerun(settings: Settings, build: str, asked: Asked) -> int:
     """Start a new build of the spec and project of an earlier one. Raises UnknownName, InvalidInput."""
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
     from adapters.store import open_store
 
     async with await open_store(settings.store_url) as store:
@@ -79,7 +79,7 @@ async def rerun(settings: Settings, build: str, asked: Asked) -> int:
         events = [event for _, event in await store.events.read(build) if event.kind == ADMITTED]
     if not events:
         raise InvalidInput(f"{build} was never admitted, so its spec was not kept: start it with `mendwork build`")
-    spec = (await open_blobs(settings.state).get(events[-1].data["spec"])).decode()
+    spec = (await blobs_of(settings).get(events[-1].data["spec"])).decode()
     given = replace(asked, project=details.project, title=asked.title or details.title)
     request = decode_build_request(_fields(given, spec, project_of(settings, details.project)))
     return await launch(settings, request, given)
@@ -104,10 +104,10 @@ async def launch(settings: Settings, request: BuildRequest, asked: Asked) -> int
 
 def dialogue(settings: Settings, client: Client, store: Store, name: str) -> Dialogue:
     """Who asks at this terminal while ``name`` is followed."""
-    from adapters.blobs import open_blobs
     from adapters.cli.decide.dialogue import Desk, Dialogue
+    from adapters.cli.serving.stored import blobs_of
 
-    desk = Desk(settings=settings, client=client, store=store, blobs=open_blobs(settings.state), by=login())
+    desk = Desk(settings=settings, client=client, store=store, blobs=blobs_of(settings), by=login())
     return Dialogue(desk, name)
 
 
@@ -182,7 +182,7 @@ async def start_saga(client: Client, settings: Settings, saga: NewSaga) -> str:
     """Start it under the next free name, which is returned."""
     from datetime import timedelta
 
-    from temporalio.common import WorkflowIDReusePolicy
+    from temporalio.common import Priority, WorkflowIDReusePolicy
     from temporalio.exceptions import WorkflowAlreadyStartedError
 
     while True:
@@ -198,6 +198,7 @@ async def start_saga(client: Client, settings: Settings, saga: NewSaga) -> str:
                 static_summary=saga.summary,
                 static_details=f"Follow it: `mendwork watch {name}`. What happened: `mendwork trace {name}`.",
                 memo={"project": saga.project, "title": saga.summary},
+                priority=Priority(fairness_key=saga.project),  # its workflow tasks too come in turn
             )
         except WorkflowAlreadyStartedError:
             continue  # another store numbered it, or this one was restored from a backup: take the next

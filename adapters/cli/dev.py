@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.cli.house.home import end_leftovers
+from adapters.cli.serving.stored import blobs_of
 from adapters.sandbox import warnings as sandbox_warnings
 from adapters.settings import Settings
 from adapters.temporal.connect import Target, connect_to, converter_for, external_target
@@ -49,12 +50,14 @@ class DevOptions:
 async def run_dev(settings: Settings, *, environment: Mapping[str, str], options: DevOptions | None = None) -> int:
     """Serve until SIGINT, SIGTERM or SIGHUP; 0 when all has ended. A second signal ends the workers hard.
 
-    Raises AlreadyRunning, InvalidInput (a taken port), UnknownName (a namespace) or ServerUnavailable.
+    Raises AlreadyRunning, InvalidInput (a taken port), UnknownName (a namespace), CredentialsRefused or
+    ServerUnavailable.
     """
     options = options or DevOptions()
     with only_instance(settings.state), _stop_signals() as stop:
         try:
             converter_for(settings, "")  # a key that cannot be used is told here, not by workers that die
+            blobs_of(settings)  # and a bucket's key that is missing
             for line in sandbox_warnings(settings.sandbox.engine):
                 options.say(f"sandbox   {line}")
             await asyncio.to_thread(end_leftovers, settings, say=options.say)

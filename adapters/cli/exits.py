@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from domain import errors
 from domain.trace.delivery.told import DeliveryDetails
+
+if TYPE_CHECKING:
+    from domain.trace.parts import BuildDetails
 
 DONE = 0
 OWN_FAILURE = 1
@@ -25,7 +29,7 @@ MEANINGS: Mapping[int, str] = {
     OWN_FAILURE: "Mendwork's own failure, or something is not well",
     USAGE: "usage",
     REFUSED: "refused or aborted",
-    AUTHENTICATION: "Temporal refused the credentials",
+    AUTHENTICATION: "credentials refused by Temporal, the store or a provider",
     BUILD_FAILED: "build failed or release rolled back",
     PARTIAL: "partial or not delivered",
     WAITING: "waiting for an answer",
@@ -37,6 +41,8 @@ MEANINGS: Mapping[int, str] = {
 
 _NO_CREDENTIALS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _REFUSED_CREDENTIALS = re.compile(r"\b(?:code|status): '?(?:Unauthenticated|PermissionDenied)\b")
+_NO_MODEL = errors.ModelsExhausted.__name__
+_STUCK = ("stuck", "skipped")
 _BY_STATUS = {
     "succeeded": DONE,
     "planned": DONE,
@@ -54,6 +60,7 @@ _BY_FAULT = {
     "InvalidName": USAGE,
     "UnknownName": USAGE,
     "TooLarge": USAGE,
+    "CredentialsRefused": AUTHENTICATION,
     "KeyMissing": USAGE,
     "PriceUnknown": USAGE,
     "RepositoryRefused": REFUSED,
@@ -92,12 +99,29 @@ def code_of(error: errors.MendworkError) -> int:
     return OWN_FAILURE if isinstance(error, errors.Transient) else exit_code("failed", type(error).__name__)
 
 
+def ended_code(details: BuildDetails) -> int:
+    """The code for a build, or a delivery on its own, that ended. Where no model of a chain gave an answer, what the
+    last one said decides: a key that it refused is for whoever holds the keys to mend."""
+    if details.alone:
+        return delivery_code(details.delivery)
+    locked_out = details.fault == _NO_MODEL and _last_kind(details) == errors.CredentialsRefused.__name__
+    return exit_code(details.status, errors.CredentialsRefused.__name__ if locked_out else details.fault)
+
+
 def exit_code(status: str, fault: str) -> int:
     """The code for a build that ended with ``status``, by the class name of the fault that ended it."""
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     known = hasattr(errors, fault)
     return _BY_FAULT.get(fault, BUILD_FAILED if known else OWN_FAILURE)
+
+
+def _last_kind(details: BuildDetails) -> str:
+    """The class name of the fault that ended it: among the tasks of the first that was stuck, else of its own calls."""
+    tasks = details.tasks.values() if details.phase == "tasks" else ()
+    stuck = next((task for task in tasks if task.status in _STUCK), None)
+    faults = [fault for attempt in stuck.attempts for fault in attempt.faults] if stuck else details.faults
+    return str(faults[-1].get("kind", "")) if faults else ""
 
 
 def _refuses_credentials(error: BaseException) -> bool:

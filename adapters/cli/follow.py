@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from adapters.cli.exits import INTERRUPTED, OWN_FAILURE, WAITING, delivery_code, exit_code
+from adapters.cli.exits import INTERRUPTED, OWN_FAILURE, WAITING, ended_code
 from adapters.cli.log.screens import JsonScreen, LineScreen, Screen, waits_for
 from adapters.cli.log.source import Source, is_over
 from adapters.cli.release.series import Chart
@@ -107,7 +107,7 @@ def _ended(details: BuildDetails, how: Following) -> int:
     how.screen.close()
     if not isinstance(how.screen, JsonScreen):
         put(details.build)
-    return delivery_code(details.delivery) if details.alone else exit_code(details.status, details.fault)
+    return ended_code(details)
 
 
 def _say_silent(details: BuildDetails) -> None:

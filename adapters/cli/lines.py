@@ -50,6 +50,8 @@ def _text(event: Event) -> str | None:
             return _answered(data)
         case "call.failed":
             return f"{plain(data['model'])} failed{_faults(data['faults'])}"
+        case "phase.anomaly":
+            return f"much more than usual: {plain(data['sentence'])}"
         case "plan.refused":
             return f"the plan cannot be used: {plain(data['problems'][0])}"
         case "change.refused":

@@ -14,6 +14,7 @@ import typer
 
 from adapters.cli.exits import INTERRUPTED, TIMEOUT, code_of
 from adapters.settings import Settings, load_settings
+from adapters.settings.secrets import for_people
 from domain.errors import InvalidInput, MendworkError
 
 
@@ -56,7 +57,7 @@ def login() -> str:
 
 def run(command: Callable[[Settings], Coroutine[Any, Any, int]]) -> None:
     """Read the configuration, run ``command`` with it and exit with its code."""
-    run_anywhere(lambda: command(load_settings(start=here(), environment=os.environ)))
+    run_anywhere(lambda: command(load_settings(start=here(), environment=for_people(os.environ))))
 
 
 def run_anywhere(command: Callable[[], Coroutine[Any, Any, int]]) -> None:

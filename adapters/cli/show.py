@@ -43,7 +43,7 @@ class Wanted:
 
 async def show(settings: Settings, wanted: Wanted) -> int:
     """Print it. Raises UnknownName, InvalidInput."""
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
     from adapters.store import open_store
 
     _check(wanted)
@@ -52,7 +52,7 @@ async def show(settings: Settings, wanted: Wanted) -> int:
     task = _task(details, wanted) if wanted.task else None
     attempt = _attempt(task, wanted) if task else None
     if wanted.contents:
-        await _put_content(open_blobs(settings.state), details, wanted, attempt)
+        await _put_content(blobs_of(settings), details, wanted, attempt)
     elif wanted.json:
         put(jsonlib.dumps(asdict(attempt) if attempt else asdict(details)))
     else:

@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from domain.errors import MendworkError, ProviderRefused, ProviderUnavailable, RateLimited, UnknownName
+from domain.errors import (
+    CredentialsRefused,
+    MendworkError,
+    ProviderRefused,
+    ProviderUnavailable,
+    RateLimited,
+    UnknownName,
+)
 from domain.ports.language_model import AnswerSchemas, CallKey, LanguageModel, Message, ModelRequest
 
 ANSWER: Mapping[str, Any] = {"summary": "one task", "tasks": []}
@@ -63,7 +70,7 @@ class LanguageModelCompliance:
             ("server_error", ProviderUnavailable),
             ("cut", ProviderUnavailable),
             ("empty", ProviderUnavailable),
-            ("refused", ProviderRefused),
+            ("refused", CredentialsRefused),
             ("context_length", ProviderRefused),
         ],
     )

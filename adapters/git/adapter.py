@@ -14,6 +14,7 @@ from adapters.git.mirrors import GitMirrors
 from adapters.git.run import SETTINGS
 from adapters.git.sources import GitSources
 from adapters.git.workspaces import GitWorkspaces
+from domain.errors import ResourceShort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +28,13 @@ class GitPorts:
     landing: GitLanding
 
 
-def open_git(root: Path) -> GitPorts:
-    """Lay out ``root``: ``mirrors/<project>.git``, ``work/`` for checkouts. Raises RepositoryRefused, ResourceShort."""
-    folder, work = root.resolve() / "mirrors", root.resolve() / "work"
+def open_git(root: Path, *, common: Path | None = None) -> GitPorts:
+    """Lay out ``root``: ``mirrors/<project>.git``, ``work/`` for checkouts; with ``common`` the mirrors are there, for
+    the workers of several hosts. Raises RepositoryRefused, ResourceShort.
+    """
+    if common not in (None, root) and not common.is_dir():
+        raise ResourceShort(f"the shared folder {common} is not there: is it mounted?")
+    folder, work = (common or root).resolve() / "mirrors", root.resolve() / "work"
     try:
         for path in (folder, work, folder / ".home"):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)

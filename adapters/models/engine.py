@@ -39,7 +39,7 @@ class Engine:
 
 async def engine() -> Engine:
     """The one engine of this process; the first call imports litellm in a thread."""
-    return await asyncio.to_thread(_engine)
+    return _made() if _made.cache_info().currsize else await asyncio.to_thread(_engine)
 
 
 def _engine() -> Engine:

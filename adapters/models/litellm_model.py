@@ -35,6 +35,7 @@ class LitellmModel:
         self._endpoints = dict(endpoints)
         self._schemas = schemas
         self._quotes: dict[str, Quote | None] = {}
+        self._pins: dict[str, frozenset[str]] = {}
 
     async def quote(self, model: str) -> Quote | None:
         """See LanguageModel. A configured price wins; litellm's table is asked once."""
@@ -51,7 +52,7 @@ class LitellmModel:
         endpoint = self._endpoint(request.model)
         asked = _asked(request, endpoint, self._schemas.schema(request.schema_name))
         litellm_engine = await engine()
-        pinned = _pinned(litellm_engine.litellm, request, endpoint)
+        pinned = self._pinned(litellm_engine.litellm, request, endpoint)
         try:
             response = await litellm_engine.run(
                 _call(litellm_engine.litellm, asked | pinned, seconds=request.timeout_seconds)
@@ -72,16 +73,18 @@ class LitellmModel:
             raise with_bill(UnknownName.among("model", model, self._endpoints), FREE)
         return self._endpoints[model]
 
-
-def _pinned(litellm: Any, request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
-    """What makes the answer repeatable, as far as this model takes it."""
-    if not endpoint.pin:
-        return {}
-    wanted = {"temperature": 0, "seed": request.key.seed}
-    try:
-        return taken_pins(litellm, endpoint.model, base_url=endpoint.base_url, wanted=wanted)
-    except Exception as failure:
-        raise with_bill(as_error(failure, endpoint), FREE) from None
+    def _pinned(self, litellm: Any, request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
+        """What makes the answer repeatable, as far as this model takes it; litellm is asked for its names once."""
+        if not endpoint.pin:
+            return {}
+        wanted = {"temperature": 0, "seed": request.key.seed}
+        if endpoint.name not in self._pins:
+            try:
+                taken = taken_pins(litellm, endpoint.model, base_url=endpoint.base_url, wanted=wanted)
+            except Exception as failure:
+                raise with_bill(as_error(failure, endpoint), FREE) from None
+            self._pins[endpoint.name] = frozenset(taken)
+        return {name: value for name, value in wanted.items() if name in self._pins[endpoint.name]}
 
 
 async def _call(litellm: Any, asked: Mapping[str, Any], *, seconds: float) -> Any:

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from adapters.models.endpoint import Endpoint
-from domain.errors import MendworkError, ProviderRefused, ProviderUnavailable, RateLimited
+from domain.errors import CredentialsRefused, MendworkError, ProviderRefused, ProviderUnavailable, RateLimited
 from domain.money.usage import FREE, Bill
 
 MAX_SENTENCE = 290
@@ -21,6 +21,7 @@ _SECRET = re.compile(r"(?i)\b(?:sk|pk|key|gsk|xai|AIza)[-_]?[\w*-]{12,}|\bbearer
 _ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\b:?\s*-?\s*)+")
 _NO_KEY = re.compile(r"(?i)\bmissing (?:credentials|\w{0,20} ?api[ _-]?key)|\bapi_key \S{0,20} ?\S{0,20} ?must be set")
+_LOCKED_OUT = frozenset({401, 403})
 _TRY_AGAIN = frozenset({408, 409, 425})
 _MAY_GO_ON = frozenset({408, 504, 524})
 _LOCAL = frozenset({"UnsupportedParamsError"})
@@ -40,12 +41,13 @@ def as_error(failure: Exception, endpoint: Endpoint, *, now: datetime | None = N
     """Classify ``failure``, by HTTP status first: 429, 5xx and broken connections may go away, the rest will not."""
     status = getattr(failure, "status_code", None)
     if _lacks_key(failure, endpoint):
-        return ProviderRefused(f"model {endpoint.name}: there is no key for it; set {endpoint.key_variable}")
+        return CredentialsRefused(f"model {endpoint.name}: there is no key for it; set {endpoint.key_variable}")
     if status == 429 and not _is_out_of_credit(failure):
         return RateLimited(_sentence(failure, endpoint), retry_after=_wait(failure, now))
     if not isinstance(status, int) or status in _TRY_AGAIN or status >= 500:
         return ProviderUnavailable(_sentence(failure, endpoint), retry_after=_wait(failure, now))
-    return ProviderRefused(_sentence(failure, endpoint, advice=_advice(failure, status, endpoint)))
+    kind = CredentialsRefused if status in _LOCKED_OUT else ProviderRefused
+    return kind(_sentence(failure, endpoint, advice=_advice(failure, status, endpoint)))
 
 
 def bill_for(failure: Exception, endpoint: Endpoint) -> Bill | None:
@@ -58,7 +60,7 @@ def bill_for(failure: Exception, endpoint: Endpoint) -> Bill | None:
     kinds = {kind.__name__ for cause in _causes(failure) for kind in type(cause).__mro__}
     refused = "HTTPStatusError" in kinds and status not in _MAY_GO_ON
     never_sent = bool(kinds & {"ConnectError", "ConnectTimeout", *_LOCAL}) or _lacks_key(failure, endpoint)
-    return FREE if refused or never_sent or status in (401, 403) else None
+    return FREE if refused or never_sent or status in _LOCKED_OUT else None
 
 
 def retry_after(value: str, *, now: datetime) -> float | None:
@@ -118,7 +120,7 @@ def _lacks_key(failure: Exception, endpoint: Endpoint) -> bool:
 
 
 def _advice(failure: Exception, status: int, endpoint: Endpoint) -> str:
-    if status in (401, 403):
+    if status in _LOCKED_OUT:
         return f"it refused the key; set {endpoint.key_variable}"
     return _ADVICE_BY_CLASS.get(type(failure).__name__) or _ADVICE_BY_STATUS.get(status, "")
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from adapters.settings.blobs import SECRETS
 from adapters.settings.model import Settings
 from adapters.settings.section import BadKey, unknown_key
 from domain.errors import InvalidInput
@@ -30,6 +31,7 @@ def load_settings(*, start: Path, environment: Mapping[str, str], flags: Mapping
     path = _find(start, environment.get("MENDWORK_CONFIG", ""))
     given = _Given(path=path, file=_read(path), environment=environment, flags=flags or {})
     given.refuse_unknown_sections()
+    given.refuse_keys()
     return given.settings(from_environment(environment), from_flags(given.flags))
 
 
@@ -53,6 +55,16 @@ class _Given:
             others = f" (and {len(more)} more)" if more else ""
             sentence = f"{self._origin(_exact(first))}: {_dotted(first['loc'])}{reason}{others}"
         raise InvalidInput(sentence)
+
+    def refuse_keys(self) -> None:
+        """What opens the bucket or the store, in a file that is copied, shown and kept."""
+        if "store_password" in self.file:
+            raise InvalidInput(f"{self.path}: store_password: has no place here: set MENDWORK_STORE_PASSWORD")
+        for key in SECRETS:
+            if _inside(self.file, ["blobs", key]):
+                raise InvalidInput(
+                    f"{self.path}: blobs.{key}: no key has a place here: set MENDWORK_BLOBS__{key.upper()}"
+                )
 
     def refuse_unknown_sections(self) -> None:
         """Values that no source would look at: a misspelt section of the environment, a ``root`` in the file."""

@@ -9,21 +9,30 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from adapters.settings.blobs import BlobSettings
 from adapters.settings.encryption import CodecSettings, EncryptionSettings
 from adapters.settings.project import ProjectSettings
+from adapters.settings.secrets import with_password
 from adapters.settings.section import Section, names
 from adapters.settings.telemetry import TelemetrySettings
+from adapters.settings.workers import WorkerSettings
 from domain.build.project import Project
 from domain.errors import InvalidInput, UnknownName
 from domain.money.usage import Price
 
 
 class TemporalSettings(Section):
-    """``address`` names a server that is there; empty means the embedded one on ``port``, where 0 picks a free one."""
+    """``address`` names a server that is there; empty means the embedded one on ``port``, where 0 picks a free one.
+
+    ``deployment`` makes the workers that are started by themselves versions of a worker deployment of that name: old
+    ones may stay beside new ones. ``build_id`` is the name of this version, that of the release and commit by default.
+    """
 
     address: str = ""
     namespace: str = "default"
     task_queue: str = "mendwork"
+    deployment: str = Field(default="", pattern=r"^[A-Za-z0-9_-]{0,60}$")
+    build_id: str = Field(default="", pattern=r"^[A-Za-z0-9._-]{0,120}$")
     port: int = Field(default=7233, ge=0, le=65535)
     ui_port: int = Field(default=8233, ge=0, le=65535)
     server: Path | None = None
@@ -44,7 +53,8 @@ class ModelSettings(Section):
 
     Keys come only from the environment: ``api_key_env`` names the variable (empty: the provider's usual one).
     ``structured`` is whether the server takes a JSON schema as ``response_format``, ``pin`` whether it takes the
-    temperature and the seed that make answers repeatable. Prices are USD per million tokens.
+    temperature and the seed that make answers repeatable. Prices are USD per million tokens. ``in_flight`` is how many
+    of its calls one worker makes at once.
     """
 
     model: str = Field(min_length=1)
@@ -54,6 +64,12 @@ class ModelSettings(Section):
     pin: bool = True
     input_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    in_flight: int | None = Field(default=None, ge=1)
+
+    @property
+    def provider(self) -> str:
+        """Where its calls go: what hangs there hangs for all models that are reached so."""
+        return f"{self.model.partition('/')[0]} {self.base_url}".strip()
 
     def price(self) -> Price | None:
         """None where the configuration has no price; litellm's table is asked then."""
@@ -81,16 +97,24 @@ class SandboxSettings(Section):
 
 
 class Settings(Section):
-    """The whole configuration. ``root`` is the folder of ``mendwork.toml``; ``state`` what Mendwork keeps beside it."""
+    """The whole configuration. ``root`` is the folder of ``mendwork.toml``; ``state`` what Mendwork keeps beside it.
+
+    ``shared`` is a folder that all hosts mount, for what a build needs on each of them; None where there is one host.
+    ``store_password`` is that of the ``store`` on PostgreSQL, for a URL that everybody may read.
+    """
 
     root: Path
     temporal: TemporalSettings = Field(default_factory=TemporalSettings)
     timeouts: Timeouts = Field(default_factory=Timeouts)
     store: str = Field(default="", repr=False)  # its URL may hold a password
+    store_password: str = Field(default="", repr=False)
+    shared: Path | None = None
+    blobs: BlobSettings = Field(default_factory=BlobSettings)
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     roles: Roles = Field(default_factory=Roles)
     projects: dict[str, ProjectSettings] = Field(default_factory=dict)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    workers: WorkerSettings = Field(default_factory=WorkerSettings)
     telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
     encryption: EncryptionSettings = Field(default_factory=EncryptionSettings)
     codec: CodecSettings = Field(default_factory=CodecSettings)
@@ -105,6 +129,7 @@ class Settings(Section):
             self.allowlist()
             self._check_ports()
             self._check_secrets()
+            with_password(self.store, self.store_password)
         except InvalidInput as error:
             raise ValueError(str(error)) from error
         return self
@@ -116,8 +141,13 @@ class Settings(Section):
 
     @property
     def store_url(self) -> str:
-        """SQLAlchemy's URL of the store."""
-        return self.store or f"sqlite+aiosqlite:///{self.state / 'mendwork.db'}"
+        """SQLAlchemy's URL of the store, with its password."""
+        return with_password(self.store or f"sqlite+aiosqlite:///{self.state / 'mendwork.db'}", self.store_password)
+
+    @property
+    def common(self) -> Path:
+        """The folder for mirrors and environments, which all workers of a build have to see."""
+        return self.state if self.shared is None else self.root / self.shared
 
     @property
     def key_files(self) -> tuple[Path, ...]:

@@ -15,8 +15,10 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from adapters.store.arrivals.bell import WORD
 from adapters.store.arrivals.listening import CHANNEL
+from adapters.store.driver.turns import open_driver
 from adapters.store.faults import translated
 from adapters.store.pool import Pool
+from domain.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection as Apart
@@ -34,31 +36,34 @@ class Database:
         self.name = url.difference_update_query(_SECRETS).render_as_string(hide_password=True)
         self._url = url
         self._sqlite = url.get_backend_name() == "sqlite"
-        options = {"connect_args": {"timeout": busy_seconds}} if self._sqlite else _postgres(url, busy_seconds, pool)
+        options = _lite(busy_seconds) if self._sqlite else _postgres(url, busy_seconds, pool)
         self._engine = create_async_engine(url, hide_parameters=True, **options)
         self._readers = self._engine.execution_options(**{READING: True})
+        self._running: set[asyncio.Task[Any]] = set()
+        self._closed = False
+        self._admitted = False
         if self._sqlite:
             event.listen(self._engine.sync_engine, "connect", _tune_sqlite)
             event.listen(self._engine.sync_engine, "begin", _begin_sqlite)
 
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """What ``work`` returns, in a transaction that only reads: it never waits for a writer."""
-        return await _to_its_end(self._read(work))
+        return await self._to_its_end(self._read(work))
 
     async def write(self, lock: str, work: Callable[[AsyncConnection], Awaitable[T]], *, tell: Iterable[str] = ()) -> T:
         """What ``work`` returns, in a transaction that writes: after every other one with the same ``lock`` has ended,
         and all of it or nothing. SQLite has one writer at a time anyway, so there the lock is the database's.
         Once it is committed, who waits for the builds ``tell`` is woken; on SQLite the file itself tells.
         """
-        return await _to_its_end(self._write(lock, work, sorted({build[:WORD] for build in tell})))
+        return await self._to_its_end(self._write(lock, work, sorted({build[:WORD] for build in tell})))
 
     async def _read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        with translated(self.name):
+        with translated(self.name, admitted=self._admitted):
             async with self._readers.begin() as connection:
                 return await work(connection)
 
     async def _write(self, lock: str, work: Callable[[AsyncConnection], Awaitable[T]], tell: list[str]) -> T:
-        with translated(self.name):
+        with translated(self.name, admitted=self._admitted):
             async with self._engine.begin() as connection:
                 await self.lock(connection, lock, tell=tell)
                 return await work(connection)
@@ -92,27 +97,44 @@ class Database:
         """The dialect's INSERT, which has ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
         return sqlite.insert(table) if self._sqlite else postgresql.insert(table)
 
+    def admit(self) -> None:
+        """It let us in and has our tables. From now on a refusal is an outage: a password that is being changed, a
+        database that is being restored. What runs waits for the end of that instead of failing."""
+        self._admitted = True
+
     async def close(self) -> None:
+        """End what runs, begin nothing more, close every connection. May be repeated."""
+        self._closed = True
+        while self._running:
+            await asyncio.wait(self._running)
         await self._engine.dispose()
 
-
-async def _to_its_end(transaction: Coroutine[Any, Any, T]) -> T:
-    """Finish the transaction also when the caller is cancelled: cut in the middle, aiosqlite would leave a connection
-    that holds the write lock. Bounded, because every wait inside is."""
-    task = asyncio.create_task(transaction)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with suppress(asyncio.CancelledError):  # asked again; raised below
-                await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # looked at: nobody is left to tell
-        raise
+    async def _to_its_end(self, transaction: Coroutine[Any, Any, T]) -> T:
+        """Finish the transaction also when the caller is cancelled: cut in the middle, aiosqlite would leave a
+        connection that holds the write lock. Bounded, because every wait inside is."""
+        if self._closed:
+            transaction.close()
+            raise StoreUnavailable(f"the store {self.name} was closed by this process")
+        task = asyncio.create_task(transaction)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            while not task.done():
+                with suppress(asyncio.CancelledError):  # asked again; raised below
+                    await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # looked at: nobody is left to tell
+            raise
 
 
 _SECRETS = ["password", "sslpassword"]
 """What libpq takes as a query of its URL, too."""
+
+
+def _lite(busy_seconds: float) -> dict[str, Any]:
+    return {"connect_args": {"timeout": busy_seconds}, "module": open_driver()}
 
 
 def _postgres(url: URL, busy_seconds: float, pool: Pool | None) -> dict[str, Any]:

@@ -136,7 +136,8 @@ class MemoryStore:
         self.places = MemoryPlaces()
         self.releases = MemoryReleases()
         self.references = MemoryReferences(self)
-        self.arrivals = MemoryArrivals(self.events.bell, self.events.has)
+        self._bell = self.events.bell
+        self.arrivals = MemoryArrivals(self._bell, self.events.has)
 
     async def __aenter__(self) -> Self:
         return self
@@ -145,7 +146,8 @@ class MemoryStore:
         await self.close()
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Nothing to release; who waits for news waits no longer."""
+        self._bell.close()
 
 
 async def open_memory(url: str) -> MemoryStore:

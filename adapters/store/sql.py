@@ -59,7 +59,7 @@ async def open_sql(url: str) -> SqlStore:
 
     PostgreSQL's URL may hold what libpq knows (``sslmode=verify-full``), and the pool's settings: see ``Pool``.
 
-    Raises InvalidInput without the URL in it, StoreUnavailable, ResourceShort.
+    Raises InvalidInput without the URL in it, CredentialsRefused, StoreUnavailable, ResourceShort.
     """
     parsed, pool = pool_of(_parsed(url))
     database = Database(parsed, pool=pool)
@@ -67,6 +67,7 @@ async def open_sql(url: str) -> SqlStore:
         if database.path is not None:
             await asyncio.to_thread(prepare, database.path, name=database.name)
         await upgrade(database)
+        database.admit()
     except BaseException:
         await database.close()
         raise

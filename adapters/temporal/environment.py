@@ -19,6 +19,8 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", 
 _MODEL = ("*_API_KEY", "*_API_BASE", "AWS_*", "AZURE_*", "GOOGLE_*", "VERTEX*", *_PROXIES)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NEVER_SHARED = ("MENDWORK_*_API_KEY",)
+_STORE = ("MENDWORK_STORE", "MENDWORK_STORE_PASSWORD")
+_WITH_THE_STORE = ("saga", "model")
 
 
 def worker_environment(
@@ -34,6 +36,8 @@ def worker_environment(
     def allowed(name: str) -> bool:
         if name in deploy_names or name in key_names:
             return name in {"model": key_names, DEPLOY: deploy_names}.get(worker, ())
+        if name in _STORE:
+            return worker in _WITH_THE_STORE
         if worker == "model":
             return _matches(name, _EVERYBODY) or _matches(name, _MODEL)
         if worker == "sandbox" and name in _PROXIES:

@@ -63,6 +63,7 @@ class TaskRequest:
     before the tests; ``packages`` are names that a person has allowed, ``trusted`` the
     commit whose manifests nobody has to. ``at`` (seconds since 1970) is where the times
     of its commits start from, so that the same task makes the same commits again; 0 is the saga's own start.
+    ``weights`` are the project's own of the risk formula, none: as published.
     """
 
     build: str
@@ -95,6 +96,7 @@ class TaskRequest:
     setup_seconds: float = 0.0
     strategy: str = ""
     trusted: str = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,8 @@ def decode_build_request(value: Any) -> BuildRequest:
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """Decode a JSON object into a dataclass of str, int, float, bool, tuple[str, ...] and such dataclasses.
+    """Decode a JSON object into a dataclass of str, int, float, bool, tuple[str, ...], Mapping[str, float] and such
+    dataclasses.
 
     Raises InvalidInput.
     """
@@ -184,6 +187,8 @@ def _typed(name: str, hint: Any, item: Any) -> Any:
         return float(item)
     if hint == tuple[str, ...] and isinstance(item, list | tuple) and all(isinstance(i, str) for i in item):
         return tuple(item)
+    if hint == Mapping[str, float] and isinstance(item, Mapping):
+        return {str(key): _typed(f"{name}.{key}", float, each) for key, each in item.items()}
     names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
     raise InvalidInput(f"the field {name!r} has to be {names.get(hint, 'a list of texts')}, not {_named(item)}")
 

@@ -89,7 +89,8 @@ class LanguageModel(Protocol):
         ...
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """Raises RateLimited, ProviderUnavailable (try again), ProviderRefused, TooLarge, UnknownName (never will).
+        """Raises RateLimited, ProviderUnavailable (try again), CredentialsRefused, ProviderRefused, TooLarge,
+        UnknownName (never will).
 
         An error carries its Bill (see ``bill_of``) when it is certain what the call cost: nothing, as the provider
         answered with an error status or was never reached, or the usage of an answer that is of no use.

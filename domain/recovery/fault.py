@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain import errors
-from domain.errors import MendworkError, Transient
+from domain.errors import Busy, MendworkError, Transient
 
 MAX_SENTENCE = 300
 
@@ -50,3 +50,15 @@ def is_transient(kind: str) -> bool:
     """Whether the error class of that name may go away by itself."""
     found = getattr(errors, kind, None)
     return isinstance(found, type) and issubclass(found, Transient)
+
+
+def told_after(earlier: tuple[Fault, ...], last: Fault) -> tuple[Fault, ...]:
+    """The faults of all tries with that of the last one. Of waits in a row the last one is told: an activity may wait
+    for days, and what its heartbeats carry must not grow."""
+    again = bool(earlier) and _is_wait(last.kind) and earlier[-1].kind == last.kind
+    return (*earlier[:-1], last) if again else (*earlier, last)
+
+
+def _is_wait(kind: str) -> bool:
+    found = getattr(errors, kind, None)
+    return isinstance(found, type) and issubclass(found, Busy)

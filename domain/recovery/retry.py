@@ -16,3 +16,8 @@ def next_delay(*, number: int, retry_after: float | None, jitter: float) -> floa
     full = min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(max(number - 1, 0), 10))
     spread = full / 2 + full / 2 * jitter
     return max(spread, min(retry_after or 0.0, RETRY_AFTER_CAP_SECONDS))
+
+
+def is_last(number: int, *, tries: int) -> bool:
+    """Whether try ``number`` (from 1, without those that only waited) was the last of ``tries``; 0 is no bound."""
+    return 0 < tries <= number

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.postgres import TEMPLATE, Cluster, running_cluster
+from tests.s3 import S3, serving_s3
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +26,13 @@ async def _migrate(url: str) -> None:
 
     async with await open_store(url):
         pass
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    """An S3 server of the test file's own."""
+    with serving_s3() as server:
+        yield server
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def environment_of(pid: int) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in entries if entry)
 
 
-async def eventually(condition: Callable[[], bool], *, within: float = 15.0) -> None:
+async def eventually(condition: Callable[[], bool], *, within: float = 60.0) -> None:
     """Wait until ``condition`` holds; fails after ``within`` seconds."""
     deadline = time.monotonic() + within
     while not condition():

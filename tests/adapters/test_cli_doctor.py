@@ -127,6 +127,15 @@ class TestModels:
             "read -rs ANTHROPIC_API_KEY && export ANTHROPIC_API_KEY",
         ]
 
+    async def test_a_key_that_lies_in_the_folder_of_secrets_is_there(
+        self, tmp_path: Path, environment: dict[str, str]
+    ) -> None:
+        (tmp_path / "secrets").mkdir()
+        (tmp_path / "secrets" / "FAST_KEY").write_text(SECRET)
+        found = await configured.models(patient(tmp_path, {**environment, "MENDWORK_SECRETS": f"{tmp_path}/secrets"}))
+        assert states(found) == {"model fast": "ok", "model own": "ok", "model usual": "missing"}
+        assert SECRET not in str(found)
+
     async def test_an_empty_variable_is_no_key(self, tmp_path: Path, environment: dict[str, str]) -> None:
         found = await configured.models(patient(tmp_path, {**environment, "FAST_KEY": " "}))
         assert found[0].state == "missing"
@@ -280,6 +289,26 @@ class TestTheExamination:
             "this check failed: ValueError",
             "a sentence for people",
         ]
+        assert {each.cure for each in found[:4]} == {"mendwork doctor"}
+
+    @pytest.mark.parametrize(
+        ("config", "variables"),
+        [
+            (None, {"MENDWORK_STORE": "oracle://host/x"}),
+            ("[temporal\n", {}),
+            (CONFIG, {"MENDWORK_STORE": "postgresql://u:p@127.0.0.1:9/x", "TEMPORAL_ADDRESS": "127.0.0.1:9"}),
+            (CONFIG + '[projects.notes.delivery]\ntarget = "local"\nrun = "sh run"\n', {"TEMPORAL_CONFIG_FILE": "/"}),
+        ],
+    )
+    async def test_whatever_is_not_well_comes_with_one_line_that_cures_it(
+        self, config: str | None, variables: dict[str, str], tmp_path: Path, environment: dict[str, str]
+    ) -> None:
+        if config is not None:
+            (tmp_path / "mendwork.toml").write_text(config)
+        found, about = admit(tmp_path, {**environment, **variables})
+        ill = [each for each in (about, *await examine(found)) if each.state != "ok"]
+        assert ill
+        assert [each for each in ill if not each.cure or not each.cure.isprintable()] == []
 
     async def test_an_error_in_a_thread_reaches_whoever_waits(self) -> None:
         def fail() -> None:

@@ -23,6 +23,7 @@ from adapters.cli.doctor.examine import doctor
 from adapters.cli.doctor.finding import Finding, Patient
 from adapters.settings import Settings
 from domain.human.attributes import ATTRIBUTES
+from tests.adapters.test_cli_exits import GRPC_PERMISSION_DENIED, GRPC_UNAUTHENTICATED, refusing
 from tests.conftest import TemporalServer
 
 
@@ -150,14 +151,32 @@ async def test_a_namespace_of_somebody_else_gets_our_attributes_by_fix(
     assert "fixed" not in capsys.readouterr().err, "a second time there is nothing left to do"
 
 
-async def test_a_namespace_that_does_not_exist_comes_with_the_command_that_makes_it(
-    make: Make, temporal: TemporalServer
-) -> None:
-    found = by_name(await server.server(make(namespace="nowhere")))
-    assert [(name, each.state) for name, each in found.items()] == [("namespace", "missing")]
-    assert found["namespace"].cure == (
-        f"temporal operator namespace create --retention 720h --address {temporal.address} -n nowhere"
+async def test_a_namespace_that_does_not_exist_is_made_by_fix_with_all_that_belongs_into_it(
+    make: Make, temporal: TemporalServer, tmp_path: Path, environment: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    name = f"new-{uuid.uuid4().hex[:8]}"
+    ill = make(namespace=name)
+    found = by_name(await server.server(ill))
+    assert [(each, what.state) for each, what in found.items()] == [("namespace", "missing")]
+    assert found["namespace"].cure == "mendwork doctor --fix"
+    (tmp_path / "mendwork.toml").write_text(
+        f'[temporal]\naddress = "{temporal.address}"\nnamespace = "{name}"\ntask_queue = "doctor-new"\n'
     )
+    await doctor(start=tmp_path, environment=environment, repair=True, json=True)
+    said = capsys.readouterr().err
+    assert f"fixed: namespace {name} made at {temporal.address}, which keeps histories for 30 days" in said
+    assert "fixed: search attributes BuildPhase" in said
+    found = await until(lambda found: "retention" in found and found["search attributes"].state == "ok", ill)
+    assert found["retention"].state == "ok"
+
+
+@pytest.mark.parametrize("status", [GRPC_UNAUTHENTICATED, GRPC_PERMISSION_DENIED])
+async def test_a_server_that_refuses_our_credentials_asks_for_others(make: Make, status: bytes) -> None:
+    async with refusing(status) as address:
+        found = by_name(await server.server(make(address=address)))
+    assert [(name, each.state) for name, each in found.items()] == [("server", "broken")]
+    assert found["server"].cure == "read -rs TEMPORAL_API_KEY && export TEMPORAL_API_KEY"
 
 
 async def test_a_silent_server_and_a_closed_port_are_broken(

@@ -27,7 +27,7 @@ from domain.errors import ServerUnavailable, StoreUnavailable
 from domain.ports.store import Event
 from domain.trace.lines import from_line
 from domain.trace.parts import BuildDetails
-from tests.domain.trace_stories import ASK, BUILD, Saga, begun, reset, waiting, whole, written
+from tests.domain.trace_stories import ASK, BUILD, PLANNED, Saga, begun, reset, waiting, whole, written
 
 
 class Server:
@@ -98,6 +98,41 @@ class TestTheEnd:
             [*begun(root), root.note(5000, "build.ended", status=status, sentence="", fault=fault)]
         )
         assert await followed(store) == code
+
+    @pytest.mark.parametrize(
+        ("kinds", "code"),
+        [
+            (["CredentialsRefused"], 4),
+            (["RateLimited", "CredentialsRefused"], 4),
+            (["CredentialsRefused", "ProviderUnavailable"], 5),
+            (["ProviderRefused"], 5),  # what versions before this code called a key that was refused
+        ],
+    )
+    @pytest.mark.parametrize("place", ["the plan", "a task"])
+    async def test_for_a_key_that_was_refused_last_is_told_by_a_code_of_its_own(
+        self, store: MemoryStore, place: str, kinds: list[str], code: int
+    ) -> None:
+        root, task = Saga("r"), Saga("t", task="api")
+        events = begun(root)
+        faults = [{"kind": kind, "sentence": "no", "source": "m", "number": 1} for kind in kinds]
+        if place == "the plan":
+            events = [*events[:6], root.note(900, "call.failed", attempt=1, **{**PLANNED, "faults": faults})]
+        else:
+            passed = [{"kind": "ServerUnavailable", "sentence": "", "source": "m", "number": 1}]
+            events.append(root.note(1000, "call.failed", attempt=2, **{**PLANNED, "faults": passed}))
+            events.append(task.note(1100, "call.failed", attempt=1, step="change", model="m", faults=faults))
+            events.append(root.note(1200, "task.skipped", task="api", sentence="nobody"))
+        end = root.note(5000, "build.ended", status="failed", sentence="", fault="ModelsExhausted")
+        await store.events.append([*events, end])
+        assert await followed(store) == code
+
+    async def test_is_not_laid_on_a_key_where_something_else_ended_the_build(self, store: MemoryStore) -> None:
+        root = Saga("r")
+        fault = {"kind": "CredentialsRefused", "sentence": "no", "source": "m", "number": 1}
+        refused = root.note(4000, "call.failed", attempt=1, **{**PLANNED, "faults": [fault]})
+        end = root.note(5000, "build.ended", status="failed", sentence="", fault="InvalidPlan")
+        await store.events.append([*begun(Saga("b")), refused, end])
+        assert await followed(store) == 5
 
     async def test_puts_the_name_on_stdout_and_the_story_on_stderr(
         self, store: MemoryStore, capsys: pytest.CaptureFixture[str]

@@ -28,7 +28,7 @@ from adapters.models.endpoint import Endpoint
 from adapters.models.scripted.bill import read_bill
 from adapters.models.scripted.server import ScriptedServer
 from adapters.schemas import open_schemas
-from domain.errors import MendworkError, ProviderRefused, ProviderUnavailable, RateLimited
+from domain.errors import CredentialsRefused, MendworkError, ProviderRefused, ProviderUnavailable, RateLimited
 from tests.adapters.model_calls import CANARY, completion, loaded_litellm, model_at, refused
 
 __all__ = ["loaded_litellm"]  # a fixture of this file too
@@ -76,8 +76,8 @@ async def test_a_reply_of_no_known_shape_may_be_tried_again(httpserver: HTTPServ
     ("status", "kind"),
     [
         (400, ProviderRefused),
-        (401, ProviderRefused),
-        (403, ProviderRefused),
+        (401, CredentialsRefused),
+        (403, CredentialsRefused),
         (404, ProviderRefused),
         (422, ProviderRefused),
         (408, ProviderUnavailable),
@@ -108,6 +108,7 @@ async def test_every_status_is_classified_and_no_key_is_told(
 
 async def test_a_refused_key_names_the_variable_to_set(httpserver: HTTPServer) -> None:
     error = await refused(httpserver, Response("{}", status=401), key_name="MY_KEY")
+    assert type(error) is CredentialsRefused
     assert str(error) == "model m: AuthenticationError: it refused the key; set MY_KEY"
 
 

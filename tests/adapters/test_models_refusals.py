@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from adapters.models.endpoint import Endpoint
 from adapters.models.refusals import MAX_WAIT_SECONDS, as_error, plain_line, retry_after
-from domain.errors import MendworkError, ProviderRefused, ProviderUnavailable, RateLimited, Transient
+from domain.errors import (
+    CredentialsRefused,
+    MendworkError,
+    ProviderRefused,
+    ProviderUnavailable,
+    RateLimited,
+    Transient,
+)
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ENDPOINT = Endpoint(name="m", model="openai/x", api_key="canary-key")
@@ -32,7 +39,7 @@ MISSING = "Missing credentials. Please pass an `api_key`, or set the `OPENAI_API
 
 def test_a_missing_key_is_no_passing_fault_and_names_the_variable() -> None:
     error = as_error(Failure(500, MISSING), Endpoint(name="m", model="openai/x"))
-    assert isinstance(error, ProviderRefused)
+    assert type(error) is CredentialsRefused
     assert str(error) == "model m: there is no key for it; set OPENAI_API_KEY"
 
 
@@ -107,8 +114,9 @@ def test_what_nobody_knows_may_be_tried_again(status: object) -> None:
 @given(st.integers(400, 599), st.text(max_size=3000))
 def test_every_sentence_is_one_short_line_without_the_key(status: int, message: str) -> None:
     error = as_error(Failure(status, f"{message} canary-key {message}"), ENDPOINT)
-    assert isinstance(error, RateLimited | ProviderRefused | ProviderUnavailable)
+    assert isinstance(error, RateLimited | CredentialsRefused | ProviderRefused | ProviderUnavailable)
     assert isinstance(error, MendworkError)
+    assert (type(error) is CredentialsRefused) == (status in (401, 403)), "who holds the keys can act, and nobody else"
     assert len(str(error)) < 300
     assert str(error).isprintable()
     assert "canary" not in str(error)

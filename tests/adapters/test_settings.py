@@ -182,10 +182,10 @@ class TestMistakes:
             ),
             ("[temporal]\nport = 'x'", r"mendwork\.toml: temporal\.port: Input should be a valid integer"),
             ("temporal = 1", r"mendwork\.toml: temporal: Input should be a valid dictionary"),
-            ("[temporal]\nprot = 1", r"temporal: unknown key 'prot'; known: address, namespace, port, server, task_q"),
+            ("[temporal]\nprot = 1", r"temporal: unknown key 'prot'; known: address, build_id, deployment, namespace"),
             (
                 "[tempral]",
-                r"mendwork\.toml: unknown key 'tempral'; known: .*models.*projects, roles, sandbox, store, t",
+                r"mendwork\.toml: unknown key 'tempral'; known: .*models.*projects, roles, sandbox, shared, store",
             ),
             ("root = '/etc'", r"mendwork\.toml: unknown key 'root'; known: .*models.*projects"),
             ("[projects.a]\ntest = 't'", r"mendwork\.toml: projects\.a\.repository: Field required"),
@@ -244,6 +244,9 @@ class TestSecrets:
             "secrets",  # names of variables, as api_key_env is
             "keys",  # names of files, as token_file is
             "token_file",
+            "store_password",  # of the environment or a file of its own, and refused in mendwork.toml
+            "access_key",  # both, of the bucket of blobs, likewise
+            "secret_key",
         }
 
     @pytest.mark.parametrize("line", ['api_key = "sk-hunter2"', 'api_key_env = "sk-hunter2"'])

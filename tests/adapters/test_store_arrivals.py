@@ -230,3 +230,21 @@ class TestWatching:
         await store.close()
         await store.close()
         assert opened(file) == []
+
+    async def test_a_store_that_is_closed_while_somebody_waits_is_not_opened_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(watching, "LOOK_SECONDS", 0.02)
+        file = tmp_path / "mendwork.db"
+        store = await open_store(f"sqlite:///{file}")
+        waits = [asyncio.create_task(store.arrivals.wait("build-a-1", after=n, seconds=LONG)) for n in range(20)]
+        reads = [asyncio.create_task(store.events.read("build-a-1")) for _ in range(20)]
+        await eventually(lambda: bool(opened(file)), why="it watches the file")
+        await store.close()
+        assert opened(file) == [], "what was under way has ended"
+        with pytest.raises(StoreUnavailable, match=r"mendwork\.db was closed"):
+            await store.events.append(whole_build())
+        assert {type(each) for each in await asyncio.gather(*waits, return_exceptions=True)} == {StoreUnavailable}
+        assert await asyncio.gather(*reads) == [[]] * 20, "what had begun was finished"
+        await asyncio.sleep(0.1)  # five looks, had anybody gone on
+        assert opened(file) == []

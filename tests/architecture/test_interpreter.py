@@ -15,7 +15,7 @@ from tests.architecture.sources import HEXAGON, ROOT
 
 # Files that run or change the path at every start of Python; two series of a package of ours were poisoned so.
 EDITABLE = "_editable_impl_mendwork.pth"
-HEAVY = ("alembic", "jinja2", "litellm", "psycopg", "sqlalchemy", "yaml")
+HEAVY = ("alembic", "boto3", "botocore", "jinja2", "litellm", "psycopg", "sqlalchemy", "yaml")
 
 
 @pytest.mark.parametrize("module", [*HEXAGON, "worker", "starter"])

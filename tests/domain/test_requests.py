@@ -77,7 +77,10 @@ def test_a_task_request_takes_lists_for_tuples_and_whole_numbers_for_seconds() -
         "model_seconds": 1.5,
         "test_seconds": 60,
     }
-    request = decode(TaskRequest, fields)
+    request = decode(TaskRequest, {**fields, "weights": {"files": 1}})
+    assert request.weights == {"files": 1.0}
+    with pytest.raises(InvalidInput, match=r"'weights.files' has to be a number, not a text"):
+        decode(TaskRequest, {**fields, "weights": {"files": "1"}})
     assert request.chain == ("a", "b")
     assert request.heartbeat == 2.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -105,6 +105,7 @@ class World:
     touch: Callable[[ApplyChangeInput], tuple[str, ...]] = lambda r: (f"{r.task}.py",)
     consent: Consent = field(default_factory=lambda: Consent(approve=(), review=False))
     budget: Budget = field(default_factory=Budget)
+    weights: Mapping[str, float] = field(default_factory=dict)
     validation: tuple[str, ...] = ("reviewer",)
     held: Callable[[CallModelInput], bool] = lambda call: call.key.step == "change"
     limits: Limits = field(default_factory=Limits)
@@ -143,6 +144,7 @@ class World:
             consent=self.consent,
             budget=self.budget,
             sets_up=self.sets_up,
+            weights=self.weights,
         )
 
     @activity.defn(name="prepare_environment")

@@ -354,6 +354,7 @@ class TestApproval:
             await handle.signal("approve", {"digest": asked["digest"]})
             result = await client.get_workflow_handle(handle.id).result()
         assert result["status"] == "succeeded"
+        assert "build.continued" in world.kinds()
 
 
 class TestThePlan:

@@ -19,6 +19,7 @@ from domain.delivery.project import Delivery, Step
 from domain.kpi.window import Window
 from domain.ports.load import LoadOrder
 from domain.ports.releases import Release
+from domain.risk.policy import RiskPolicy
 from tests.workflows.deliveries import BAD, GOOD, PRODUCTION_BEFORE, QUICK, REPORT, REQUEST, Outside, begin, delivering
 from tests.workflows.fakes import refuse
 from tests.workflows.running import until
@@ -51,6 +52,16 @@ async def asked(outside: Outside, about: str) -> dict[str, Any]:
 
 def bad_from(number: int) -> Callable[[LoadOrder], Window]:
     return lambda o: Window(number=o.number, seconds=1, candidate=BAD if o.number >= number else GOOD, baseline=GOOD)
+
+
+def failing(step: str, *, of: str = "", kind: str = "ReleaseDied") -> Callable[[str, Any], None]:
+    """One activity fails for good; with ``of``, only for that site."""
+
+    def fail(name: str, request: Any) -> None:
+        if name == step and of in ("", getattr(request, "environment", "")):
+            raise refuse(kind, f"{step} did not work")
+
+    return fail
 
 
 class TestTheWay:
@@ -128,15 +139,33 @@ class TestTheWay:
 class TestBeforeTheSwitch:
     @pytest.mark.parametrize("step", ["build_artifact", "start_unit", "switch_staging", "run_integration"])
     async def test_what_fails_leaves_everything_as_it_was(self, client: Client, step: str) -> None:
-        def fail(name: str, request: Any) -> None:
-            if name == step:
-                raise refuse("ReleaseDied", f"{step} did not work")
-
-        outside = Outside(before=fail)
+        outside = Outside(before=failing(step))
         assert f"{step} did not work" in (await failure(client, outside)).message
         assert outside.production.seen() == PRODUCTION_BEFORE
         assert not set(UNTOUCHED) & set(outside.names())
         assert outside.releases[-1].status == "undelivered"
+
+    @pytest.mark.parametrize("step", ["snapshot_site", "assess_change", "run_step"])
+    async def test_what_fails_beside_the_release_itself_leaves_everything_as_it_was(
+        self, client: Client, step: str
+    ) -> None:
+        own = Step(name="migrate", run=("up",), kind="compensatable", undo=("down",))
+        outside = Outside(
+            delivery=Delivery(target="local", run=("serve",), watch=QUICK, steps=(own,)), before=failing(step)
+        )
+        assert f"{step} did not work" in (await failure(client, outside)).message
+        assert outside.production.seen() == PRODUCTION_BEFORE
+        assert not set(UNTOUCHED) & set(outside.names())
+        assert "release.rolled_back" not in outside.kinds()
+
+    async def test_the_unit_for_production_that_does_not_start_leaves_everything_as_it_was(
+        self, client: Client
+    ) -> None:
+        outside = Outside(before=failing("start_unit", of="production"))
+        assert "start_unit did not work" in (await failure(client, outside)).message
+        assert outside.production.seen() == PRODUCTION_BEFORE
+        assert not set(UNTOUCHED) & set(outside.names())
+        assert "switch_staging" in outside.names()
 
     async def test_red_integration_tests_end_it(self, client: Client) -> None:
         red = replace(REPORT, green=False, reason="1 of 3 tests failed")
@@ -239,6 +268,21 @@ class TestTheRisk:
         await deliver(client, outside, {**REQUEST, "approved": ["release"]})
         assert outside.event("release.approved")["how"] == "beforehand"
 
+    @pytest.mark.parametrize(("limit", "asks"), [(0.01, True), (0.7, False)])
+    async def test_above_the_projects_own_limit_a_person_is_asked(
+        self, client: Client, limit: float, asks: bool
+    ) -> None:
+        delivery = Delivery(target="local", run=("serve",), watch=QUICK, risk=RiskPolicy(limit=limit))
+        outside = Outside(delivery=delivery)
+        async with delivering(client, outside) as queue:
+            handle = await begin(client, queue)
+            if asks:
+                ask = await asked(outside, "release")
+                assert "(the project's limit)" in ask["sentence"]
+                await handle.signal("approve", {"digest": ask["digest"][:12], "by": "bob"})
+            assert (await handle.result())["status"] == "promoted"
+        assert ("ask.opened" in outside.kinds()) == asks
+
 
 class TestGoingBack:
     async def test_a_breach_leads_traffic_back_and_proves_it(self, client: Client) -> None:
@@ -250,13 +294,31 @@ class TestGoingBack:
         assert (back["release"], back["to"], back["proof"]["ok"]) == (7, 6, True)
         assert outside.releases[-1].status == "rolled back"
         assert len(outside.releases[-1].record["watch"]["series"]) >= 2
+        assert outside.event("delivery.ended")["fault"] == "KpiBreach"
 
-    async def test_a_person_who_wants_it_back_has_it_back(self, client: Client) -> None:
+    @pytest.mark.parametrize(("kind", "status"), [("PortTaken", "undelivered"), ("TargetUnavailable", "rolled back")])
+    async def test_a_switch_that_fails_and_one_that_nobody_knows_of_both_end_as_before(
+        self, client: Client, kind: str, status: str
+    ) -> None:
+        outside = Outside(before=failing("switch_production", kind=kind))
+        error = await failure(client, outside)
+        assert (error.type, outside.releases[-1].status) == (kind, status)
+        assert outside.production.seen() == PRODUCTION_BEFORE
+
+    async def test_a_release_that_is_not_seen_to_serve_is_led_back(self, client: Client) -> None:
+        outside = Outside(before=failing("prove_live", of="production"))
+        assert "prove_live did not work" in (await failure(client, outside)).message
+        assert outside.releases[-1].status == "rolled back"
+        assert outside.production.seen() == PRODUCTION_BEFORE
+
+    @pytest.mark.parametrize("how", ["signal", "update"])
+    async def test_a_person_who_wants_it_back_has_it_back(self, client: Client, how: str) -> None:
         outside = Outside(held="measure_window")
         async with delivering(client, outside) as queue:
             handle = await begin(client, queue)
             await outside.holding.wait()
-            await handle.execute_update("roll_back", {"by": "bob", "reason": "looks odd"})
+            say = handle.signal if how == "signal" else handle.execute_update
+            await say("roll_back", {"by": "bob", "reason": "looks odd"})
             outside.hold.set()
             with pytest.raises(WorkflowFailureError):
                 await handle.result()
@@ -319,6 +381,21 @@ class TestGoingBack:
             ask = await asked(outside, "watch")
             await handle.signal("answer", {"ask": ask["id"], "choice": "promote", "by": "bob"})
             assert (await handle.result())["status"] == "promoted"
+
+    async def test_an_undecided_watch_that_nobody_decides_is_led_back(self, client: Client) -> None:
+        thin = replace(GOOD, asked=20, failed=0)
+        delivery = Delivery(
+            target="local", run=("serve",), watch=replace(QUICK, on_no_data="ask", on_inconclusive="ask")
+        )
+        outside = Outside(
+            delivery=delivery,
+            consent=Consent(approve=(), approval_seconds=1.0),
+            window=lambda o: Window(number=o.number, seconds=1, candidate=thin, baseline=thin),
+        )
+        await failure(client, outside)
+        assert outside.event("ask.closed")["choice"] == "expired"
+        assert outside.releases[-1].status == "rolled back"
+        assert outside.production.seen() == PRODUCTION_BEFORE
 
 
 class TestARollbackThatIsAskedFor:

@@ -7,11 +7,12 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from temporalio.client import Client
 
 from activities.gates import GateReport, RunGatesInput
 from activities.repository.changes import ApplyChangeInput
-from domain.build.project import Consent
+from domain.build.project import Consent, Limits
 from tests.workflows.fakes import GREEN, RED, World
 from tests.workflows.running import UNATTENDED, begin, build, opened, serving
 
@@ -61,16 +62,44 @@ async def test_a_draft_that_a_person_consented_to_is_forwarded(client: Client) -
     assert len(world.of("forward_target")) == 1
 
 
+async def test_work_that_needed_a_fourth_attempt_is_handed_to_a_person(client: Client) -> None:
+    world = World(consent=replace(LANDS, land="branch"), limits=Limits(attempts=4), gates=struggling(3))
+    ask = await asked_and_approved(client, world)
+    assert "retries 3 is above 2 (a person, after three retries)" in ask["sentence"]
+    assert "person" in {entry["action"] for entry in weighed(world)}
+
+
+@pytest.mark.parametrize("weights", [{}, {"migrations": 0.9}])
+async def test_the_projects_own_weights_of_the_formula_hold_for_its_tasks(
+    client: Client, weights: dict[str, float]
+) -> None:
+    def touch(request: ApplyChangeInput) -> tuple[str, ...]:
+        return ("migrations/0001.sql",) if request.task == "store" else ("api.py",)
+
+    world = World(consent=replace(LANDS, land="branch"), touch=touch, weights=weights)
+    if weights:
+        ask = await asked_and_approved(client, world)
+        assert "is above 0.7 (stop and ask)" in ask["sentence"]
+    else:
+        await build(client, world, {**UNATTENDED, "approved": ["change"]})
+        assert "ask.opened" not in world.kinds()
+
+
+async def asked_and_approved(client: Client, world: World) -> dict[str, Any]:
+    """The ask for the change of a build that nobody wanted to be asked about; Ann approves it, and it ends well."""
+    queue = uuid.uuid4().hex
+    async with serving(client, world, queue):
+        handle = await begin(client, queue, {**UNATTENDED, "approved": ["change"]})
+        ask = await opened(world, "change")
+        await handle.signal("approve", {"digest": ask["digest"][:12], "by": "ann"})
+        async with asyncio.timeout(60):
+            assert (await handle.result())["status"] == "succeeded"
+    return ask
+
+
 async def test_a_high_risk_stops_for_a_person_though_the_project_asks_for_nothing(client: Client) -> None:
     def touch(request: ApplyChangeInput) -> tuple[str, ...]:
         return RISKY if request.task == "store" else ("api.py",)
 
     world = World(consent=replace(LANDS, land="branch"), touch=touch, gates=struggling(2))
-    queue = uuid.uuid4().hex
-    async with serving(client, world, queue):
-        handle = await begin(client, queue, {**UNATTENDED, "approved": ["change"]})
-        ask = await opened(world, "change")
-        assert "task store: risk" in ask["sentence"]
-        await handle.signal("approve", {"digest": ask["digest"][:12], "by": "ann"})
-        async with asyncio.timeout(60):
-            assert (await handle.result())["status"] == "succeeded"
+    assert "task store: risk" in (await asked_and_approved(client, world))["sentence"]

@@ -112,6 +112,28 @@ async def test_a_task_that_is_sent_back_too_often_becomes_a_question_and_unatten
     assert "it depends on" in ended.data["sentence"]
 
 
+@pytest.mark.parametrize("why", ["conflict", "red"])
+async def test_what_came_back_twice_is_asked_about_the_third_time(client: Client, why: str) -> None:
+    world = World(
+        check=plan(*(task(name) for name in "abcdefgh")), limits=Limits(parallel=8)
+    )  # one merges, all others meet it
+    if why == "conflict":
+        world.rebase = conflicting
+    else:
+        world.gates = lambda request: RED if "/merge/" in request.label else GREEN
+    queue = uuid.uuid4().hex
+    async with serving(client, world, queue), asyncio.timeout(90):
+        handle = await begin(client, queue)
+        ask = await opened(world, "task")
+        await handle.signal("abort", {"by": "ann", "reason": "seen"})
+        with pytest.raises(Exception, match="failed"):
+            await handle.result()
+    asked = next(event.task for event in world.events if event.kind == "task.sent_back" and event.data["times"] == 3)
+    sent = [event.data for event in world.events if event.kind == "task.sent_back" and event.task == asked]
+    assert [(data["times"], data["why"]) for data in sent] == [(1, why), (2, why), (3, why)]
+    assert "sent back more than 2 times" in ask["sentence"]
+
+
 async def test_one_task_that_fails_never_stops_its_siblings(client: Client) -> None:
     def model(call: CallModelInput) -> CalledModel:
         if "-task-a" in call.key.saga:

@@ -34,8 +34,11 @@ def list_values(show_origin: ShowOrigin = False, json: Json = False) -> None:
 
     from adapters.cli.config import listing
     from adapters.cli.session import here, run_anywhere
+    from adapters.settings.secrets import for_people
 
-    run_anywhere(lambda: listing.show_all(start=here(), environment=os.environ, show_origin=show_origin, json=json))
+    run_anywhere(
+        lambda: listing.show_all(start=here(), environment=for_people(os.environ), show_origin=show_origin, json=json)
+    )
 
 
 @config.command()
@@ -49,9 +52,12 @@ def get(
 
     from adapters.cli.config import listing
     from adapters.cli.session import here, run_anywhere
+    from adapters.settings.secrets import for_people
 
     run_anywhere(
-        lambda: listing.show_one(key, start=here(), environment=os.environ, show_origin=show_origin, json=json)
+        lambda: listing.show_one(
+            key, start=here(), environment=for_people(os.environ), show_origin=show_origin, json=json
+        )
     )
 
 

@@ -77,7 +77,7 @@ async def _addressee(settings: Settings, decision: Decision, digest: str) -> str
 
 async def _confirmed(settings: Settings, decision: Decision) -> tuple[str, str]:
     """Who asks for the only open approval, and its digest once a person has seen it and said yes, else ""."""
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
     from adapters.store import open_store
 
     async with await open_store(settings.store_url) as store:
@@ -85,7 +85,7 @@ async def _confirmed(settings: Settings, decision: Decision) -> tuple[str, str]:
     if not is_terminal():
         command = f"mendwork {decision.choice} {decision.build} {ask.digest[:SHOWN_DIGITS]}"
         raise InvalidInput(f"DIGEST: without a terminal name what you {decision.choice}, as in `{command}`")
-    packet = await read_packet(open_blobs(settings.state), ask)
+    packet = await read_packet(blobs_of(settings), ask)
     for line in packet.lines:
         say(f"  {line}")
     await page(packet.diff)
@@ -149,12 +149,12 @@ async def edit_plan(settings: Settings, given: NewPlan) -> int:
 
 
 async def _print_plan(settings: Settings, build: str) -> int:
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
     from adapters.store import open_store
 
     async with await open_store(settings.store_url) as store:
         digest = (await details_of(store, build)).plan
     if not digest:
         raise InvalidInput(f"{build} has no plan yet")
-    put(jsonlib.dumps(jsonlib.loads(await open_blobs(settings.state).get(digest)), indent=2))
+    put(jsonlib.dumps(jsonlib.loads(await blobs_of(settings).get(digest)), indent=2))
     return 0

@@ -7,10 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from adapters.cli.config.completing import build_names
+
 app = typer.Typer()
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-Build = Annotated[str, typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.")]
+Build = Annotated[
+    str, typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.", autocompletion=build_names)
+]
 By = Annotated[str, typer.Option("--by", help="Who says it; your login name by default.")]
 Digest = Annotated[str, typer.Argument(help="At least 8 hex digits of what you decide about; asked for on a terminal.")]
 Usd = Annotated[float, typer.Option(min=0.0, metavar="USD", help="A new limit in USD; limits only go up.")]
@@ -19,7 +23,10 @@ Count = Annotated[int, typer.Option(min=0, metavar="N", help="A new limit; limit
 
 @app.command()
 def pending(
-    build: Annotated[str, typer.Argument(help="A build's name; without it, all builds.")] = "", json: Json = False
+    build: Annotated[
+        str, typer.Argument(help="A build's name; without it, all builds.", autocompletion=build_names)
+    ] = "",
+    json: Json = False,
 ) -> None:
     """Show what waits for a person, from the store, and the commands that answer it."""
     from adapters.cli.decide import waiting

@@ -23,10 +23,11 @@ def doctor(
 
     from adapters.cli.doctor import examine
     from adapters.cli.session import here, run_anywhere
+    from adapters.settings.secrets import for_people
 
     async def doctor() -> int:
         try:
-            return await examine.doctor(start=here(), environment=os.environ, repair=fix, json=json)
+            return await examine.doctor(start=here(), environment=for_people(os.environ), repair=fix, json=json)
         finally:
             examine.end_children()
 

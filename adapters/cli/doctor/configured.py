@@ -9,6 +9,7 @@ from pathlib import Path
 from adapters.cli.config.listing import configuration_file, unknown_keys
 from adapters.cli.doctor.finding import HOST_PATH, Finding, Patient, aside, cure_in
 from adapters.settings import ModelSettings, ProjectSettings, Settings, load_settings
+from adapters.settings.secrets import FOLDER
 from domain.errors import InvalidInput
 
 _PURPOSE = "which projects, models and servers"
@@ -67,6 +68,9 @@ def _model(name: str, model: ModelSettings, environment: Mapping[str, str]) -> F
     variable = Endpoint(name=name, model=model.model, key_name=model.api_key_env).key_variable
     if environment.get(variable, "").strip():
         return Finding(name=line, state="ok", purpose=purpose, detail=f"{variable} is set")
+    secrets = environment.get(FOLDER, "")
+    if secrets and (Path(secrets) / variable).is_file():  # for the model worker alone: it is not opened here
+        return Finding(name=line, state="ok", purpose=purpose, detail=f"{variable} is a file of {FOLDER}")
     cure = f"read -rs {variable} && export {variable}"
     return Finding(name=line, state="missing", purpose=purpose, detail=f"{variable} is not set", cure=cure)
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from adapters.cli.config.masking import without_passwords
-from adapters.cli.doctor import configured, machine, server, store
+from adapters.cli.doctor import bucket, configured, machine, server, store
 from adapters.cli.doctor.finding import Finding, Patient
 from adapters.cli.doctor.fixing import fix
 from adapters.cli.exits import DONE, OWN_FAILURE
@@ -29,6 +29,7 @@ CHECKS: Mapping[str, Check] = {
     "temporal": server.program,
     "server": server.server,
     "store": store.store,
+    "blobs": bucket.blobs,
     "sandbox": machine.sandbox,
     "targets": configured.targets,
     "models": configured.models,
@@ -95,11 +96,15 @@ async def _guarded(name: str, check: Awaitable[Sequence[Finding]]) -> Sequence[F
         sentence = str(error)
     except Exception as error:  # a doctor that falls ill says of what, and goes on
         sentence = f"this check failed: {type(error).__name__}"
-    return [Finding(name=name, state="broken", purpose="one of the checks", detail=sentence)]
+    return [_unknown(name, sentence)]
 
 
 def _outcome(name: str, task: asyncio.Task[Sequence[Finding]], within: float) -> Sequence[Finding]:
     if task.done() and not task.cancelled():
         return task.result()
-    sentence = f"no answer within {within:g} s"
-    return [Finding(name=name, state="broken", purpose="one of the checks", detail=sentence)]
+    return [_unknown(name, f"no answer within {within:g} s")]
+
+
+def _unknown(name: str, sentence: str) -> Finding:
+    """What it was for is not known any more, and what may help is another look."""
+    return Finding(name=name, state="broken", purpose="one of the checks", detail=sentence, cure="mendwork doctor")

@@ -1,4 +1,5 @@
-"""What ``mendwork doctor --fix`` may change: the namespace's search attributes, an older store, the state folder."""
+"""What ``mendwork doctor --fix`` may change: a namespace that lacks, its search attributes, an older store, the state
+folder."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ WITHIN_SECONDS = 9.0
 
 
 async def fix(patient: Patient) -> Sequence[str]:
-    """Each thing that was done or could not be done, in a line. Nothing is made that is not there."""
+    """Each thing that was done or could not be done, in a line."""
     lines: list[str] = []
-    for step in (_close_folder, _attributes, _migrate):
+    for step in (_close_folder, _namespace, _attributes, _migrate):
         try:
             lines += await step(patient)
         except MendworkError as error:
@@ -24,6 +25,15 @@ async def fix(patient: Patient) -> Sequence[str]:
         except OSError as error:
             lines.append(f"not fixed: {error.filename or patient.state}: {error.strerror}")
     return lines
+
+
+async def _namespace(patient: Patient) -> Sequence[str]:
+    from adapters.cli.doctor.namespaces import make
+
+    try:
+        return await make(patient)
+    except TimeoutError:
+        return ["not fixed: the server does not know the namespace that was made; look again in a minute"]
 
 
 async def _attributes(patient: Patient) -> Sequence[str]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from adapters.cli.doctor.finding import Finding, Patient, aside
+from adapters.cli.exits import AUTHENTICATION, code_of
 from adapters.settings import Settings
 from domain.errors import InvalidInput, MendworkError, ServerUnavailable, UnknownName
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from adapters.temporal.connect import Target
 
 PATIENCE = 4.0
-_CALL = timedelta(seconds=PATIENCE)
+CALL = timedelta(seconds=PATIENCE)
 
 
 async def program(patient: Patient) -> Sequence[Finding]:
@@ -63,17 +64,20 @@ async def server(patient: Patient) -> Sequence[Finding]:
     try:
         client = await connect_to(target, patience=PATIENCE)
     except UnknownName as error:
-        cure = f"temporal operator namespace create --retention 720h --address {target.address} -n {target.namespace}"
+        cure = "mendwork doctor --fix"
         return [Finding(name="namespace", state="missing", purpose=purpose, detail=str(error), cure=cure)]
     except ServerUnavailable as error:
-        cure = (
-            "mendwork dev"
-            if target.origin.startswith("`")
-            else f"temporal operator cluster health --address {target.address}"
-        )
-        return [Finding(name="server", state="broken", purpose=purpose, detail=str(error), cure=cure)]
+        return [Finding(name="server", state="broken", purpose=purpose, detail=str(error), cure=_cure(target, error))]
     told = Finding(name="server", state="ok", purpose=purpose, detail=f"{where}, namespace {target.namespace}")
     return [told, await _retention(client), await _attributes(client), *await _workers(client, settings)]
+
+
+def _cure(target: Target, error: ServerUnavailable) -> str:
+    if code_of(error) == AUTHENTICATION:
+        return "read -rs TEMPORAL_API_KEY && export TEMPORAL_API_KEY"
+    if target.origin.startswith("`"):
+        return "mendwork dev"
+    return f"temporal operator cluster health --address {target.address}"
 
 
 async def _retention(client: Client) -> Finding:
@@ -85,10 +89,11 @@ async def _retention(client: Client) -> Finding:
     purpose = "how long ended builds can be looked at and rebuilt"
     try:
         request = DescribeNamespaceRequest(namespace=client.namespace)
-        described = await client.workflow_service.describe_namespace(request, timeout=_CALL)
+        described = await client.workflow_service.describe_namespace(request, timeout=CALL)
     except RPCError as error:
         told = f"the namespace cannot be described: {error.message}"
-        return Finding(name="retention", state="broken", purpose=purpose, detail=told)
+        cure = f"temporal operator namespace describe -n {client.namespace}"
+        return Finding(name="retention", state="broken", purpose=purpose, detail=told, cure=cure)
     kept = described.config.workflow_execution_retention_ttl.ToTimedelta()
     wanted = f"{RETENTION.days} days"
     if kept < RETENTION:
@@ -106,7 +111,8 @@ async def _attributes(client: Client) -> Finding:
     try:
         absent = await missing(client)
     except MendworkError as error:
-        return Finding(name="search attributes", state="broken", purpose=purpose, detail=str(error))
+        cure = "mendwork config get temporal.namespace --show-origin"
+        return Finding(name="search attributes", state="broken", purpose=purpose, detail=str(error), cure=cure)
     if absent:
         told = f"the namespace does not know {', '.join(absent)}"
         cure = "mendwork doctor --fix"
@@ -137,5 +143,5 @@ async def _polled(client: Client, queue: str, *, flows: bool) -> bool:
     request = DescribeTaskQueueRequest(
         namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
     )
-    described = await client.workflow_service.describe_task_queue(request, timeout=_CALL)
+    described = await client.workflow_service.describe_task_queue(request, timeout=CALL)
     return bool(described.pollers)

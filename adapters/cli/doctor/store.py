@@ -42,11 +42,12 @@ async def _revision(url: str) -> tuple[str, str | None]:
 
     from adapters.store.faults import translated
     from adapters.store.migrate import revision
+    from adapters.store.pool import pool_of
     from adapters.store.sql import DRIVERS
 
     try:
         parsed = make_url(url)
-        parsed = parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
+        parsed, _ = pool_of(parsed.set(drivername=DRIVERS[parsed.get_backend_name()]))
     except (exc.ArgumentError, KeyError, ValueError):
         raise InvalidInput("store is no URL like sqlite:////folder/file.db or postgresql://user@host/name") from None
     name = parsed.render_as_string(hide_password=True)

@@ -8,18 +8,25 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from adapters.cli.session import put
+from adapters.cli.session import put, say
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
+def release() -> str:
+    """Its number, as in "0.1.0"."""
+    return version("mendwork")
+
+
 def show(*, json: bool) -> None:
-    """Print it."""
+    """Print it; the commit, for people, beside it."""
     if not json:
-        put(version("mendwork"))
+        put(release())
+        if known := commit(CHECKOUT):
+            say(f"commit {known}")
         return
     versions = {
-        "version": version("mendwork"),
+        "version": release(),
         "python": platform.python_version(),
         "temporalio": version("temporalio"),
         "commit": commit(CHECKOUT),

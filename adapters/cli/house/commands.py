@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from adapters.cli.config.completing import project_names
+
 app = typer.Typer()
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
@@ -14,7 +16,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.
 @app.command()
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would go.")] = False,
-    project: Annotated[str, typer.Option(help="Only what is of this project.")] = "",
+    project: Annotated[str, typer.Option(help="Only what is of this project.", autocompletion=project_names)] = "",
     afresh: Annotated[
         bool, typer.Option("--afresh", help="Make the reference table again from the log first.")
     ] = False,

@@ -43,14 +43,16 @@ async def disk(settings: Settings, *, json: bool) -> int:
     from adapters.store import open_store
 
     folders = StateFolders(settings.state, remove=remove_tree)
-    mirrors = GitKeeping(folder=settings.state.resolve() / "mirrors")
+    mirrors = GitKeeping(folder=settings.common.resolve() / "mirrors")
     async with await open_store(settings.store_url) as store:
-        builds, unnamed = await _builds(settings, store, mirrors)
-    kinds = await asyncio.to_thread(folders.sizes)
+        builds, unnamed, stored = await _builds(settings, store, mirrors)
+    kinds = dict(await asyncio.to_thread(folders.sizes))
+    if settings.blobs.url:
+        kinds["blobs"] = stored
     projects = {name: (await mirrors.pins(name)).bytes for name in await mirrors.projects()}
     if json:
         listed = [asdict(each) for each in builds]
-        put(jsonlib.dumps({"builds": listed, "mirrors": projects, "unnamed": unnamed, "kinds": dict(kinds)}))
+        put(jsonlib.dumps({"builds": listed, "mirrors": projects, "unnamed": unnamed, "kinds": kinds}))
         return 0
     for each in builds:
         put(_line(each))
@@ -62,12 +64,12 @@ async def disk(settings: Settings, *, json: bool) -> int:
     return 0
 
 
-async def _builds(settings: Settings, store: Store, mirrors: MirrorKeeping) -> tuple[list[BuildUse], int]:
-    """By build, and the bytes of blobs that none names."""
+async def _builds(settings: Settings, store: Store, mirrors: MirrorKeeping) -> tuple[list[BuildUse], int, int]:
+    """By build; the bytes of blobs that none names, and of all."""
     from activities.keeping.marking import Marking
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
 
-    blobs = open_blobs(settings.state)
+    blobs = blobs_of(settings)
     stored = await blobs.list()
     holders = await store.references.holders()
     marks = await _marks(Marking(store.references, blobs, stored), holders)
@@ -90,7 +92,8 @@ async def _builds(settings: Settings, store: Store, mirrors: MirrorKeeping) -> t
             commits=await mirrors.commits(pinned[owner], build=owner) if owner in pinned else 0,
         )
         found.append(use)
-    return found, sum(size for digest, size in sizes.items() if not named[digest])
+    unnamed = sum(size for digest, size in sizes.items() if not named[digest])
+    return found, unnamed, sum(sizes.values())
 
 
 async def _marks(marking: Any, holders: Sequence[Holder]) -> dict[str, Mapping[str, str]]:

@@ -19,9 +19,9 @@ Activities = list[Callable[..., Any]]
 def beside_the_store(settings: Settings, store: Store) -> Activities:
     """What knows who needs what."""
     from activities.keeping.stored import Keeping
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
 
-    keeping = Keeping(references=store.references, blobs=open_blobs(settings.state), retention=_retention(settings))
+    keeping = Keeping(references=store.references, blobs=blobs_of(settings), retention=_retention(settings))
     return [keeping.sweep_blobs, keeping.judge_pins]
 
 
@@ -55,7 +55,7 @@ def _of_environments(settings: Settings) -> Activities:
     from activities.keeping.places import EnvironmentHouse
     from adapters.environments import open_environments
 
-    house = EnvironmentHouse(environments=open_environments(settings.state), retention=_retention(settings))
+    house = EnvironmentHouse(environments=open_environments(settings.common), retention=_retention(settings))
     return [house.sweep_environments]
 
 
@@ -66,7 +66,7 @@ def _of_mirrors(settings: Settings) -> Activities:
     from adapters.house.folders import StateFolders
 
     folders = StateFolders(settings.state, remove=remove_tree)
-    house = MirrorHouse(keeping=GitKeeping(folder=settings.state.resolve() / "mirrors"), folders=folders)
+    house = MirrorHouse(keeping=GitKeeping(folder=settings.common.resolve() / "mirrors"), folders=folders)
     return [house.list_pins, house.drop_pins, house.clear_folders]
 
 

@@ -79,7 +79,7 @@ async def _keep_house(client: Any, settings: Settings, wanted: GcWanted) -> Sequ
 
 
 def _check_project(settings: Settings, project: str) -> None:
-    known = {*settings.projects, *(path.stem for path in (settings.state / "mirrors").glob("*.git"))}
+    known = {*settings.projects, *(path.stem for path in (settings.common / "mirrors").glob("*.git"))}
     if project and project not in known:
         raise UnknownName.among("project", project, known)
 

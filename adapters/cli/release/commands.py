@@ -6,12 +6,19 @@ from typing import Annotated
 
 import typer
 
+from adapters.cli.config.completing import project_names, release_numbers
+
 app = typer.Typer()
 releases = typer.Typer(no_args_is_help=True, help="The releases of a project.")
 app.add_typer(releases, name="release")
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-Project = Annotated[str, typer.Option(help="A project of mendwork.toml; not needed where only one has a target.")]
+Project = Annotated[
+    str,
+    typer.Option(
+        help="A project of mendwork.toml; not needed where only one has a target.", autocompletion=project_names
+    ),
+]
 By = Annotated[str, typer.Option("--by", help="Who says it; your login name by default.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the delivery's name and come back at once.")]
 
@@ -49,9 +56,19 @@ def deliver(
 
 @app.command()
 def rollback(
-    release: Annotated[int, typer.Argument(min=1, help="The number of the release that production is to lose.")],
+    release: Annotated[
+        int,
+        typer.Argument(
+            min=1, help="The number of the release that production is to lose.", autocompletion=release_numbers
+        ),
+    ],
     project: Project = "",
-    to: Annotated[int, typer.Option(min=0, help="The release to go back to; the one before by default.")] = 0,
+    to: Annotated[
+        int,
+        typer.Option(
+            min=0, help="The release to go back to; the one before by default.", autocompletion=release_numbers
+        ),
+    ] = 0,
     reason: Annotated[str, typer.Option(help="Why, for the record.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     detach: Detach = False,
@@ -70,7 +87,7 @@ def rollback(
 
 @app.command()
 def lane(
-    project: Annotated[str, typer.Argument(help="A project of mendwork.toml.")],
+    project: Annotated[str, typer.Argument(help="A project of mendwork.toml.", autocompletion=project_names)],
     acknowledge: Annotated[bool, typer.Option("--acknowledge", help="End the freeze after a rollback.")] = False,
     reason: Annotated[str, typer.Option(help="What was found out; needed to acknowledge.")] = "",
     by: By = "",
@@ -86,7 +103,7 @@ def lane(
 
 @releases.command("list")
 def list_releases(
-    project: Annotated[str, typer.Option(help="Only releases of this project.")] = "",
+    project: Annotated[str, typer.Option(help="Only releases of this project.", autocompletion=project_names)] = "",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many of a project.")] = 20,
     json: Json = False,
 ) -> None:
@@ -99,8 +116,13 @@ def list_releases(
 
 @releases.command()
 def show(
-    number: Annotated[int, typer.Argument(min=1, help="The release's number.")],
-    project: Annotated[str, typer.Option(help="A project of mendwork.toml; not needed where only one delivered.")] = "",
+    number: Annotated[int, typer.Argument(min=1, help="The release's number.", autocompletion=release_numbers)],
+    project: Annotated[
+        str,
+        typer.Option(
+            help="A project of mendwork.toml; not needed where only one delivered.", autocompletion=project_names
+        ),
+    ] = "",
     open_: Annotated[bool, typer.Option("--open", help="Write a page with its report, and show it.")] = False,
     json: Json = False,
 ) -> None:

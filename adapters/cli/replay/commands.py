@@ -6,14 +6,21 @@ from typing import Annotated
 
 import typer
 
+from adapters.cli.config.completing import build_names, phase_names, task_names
+
 app = typer.Typer()
 
 
 @app.command()
 def replay(
-    build: Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.")],
-    phase: Annotated[str, typer.Option(help="The phase to run again: intake, plan, tasks, review, land, …")] = "",
-    task: Annotated[str, typer.Option(help="Only the sagas of this task, each on the base that it had.")] = "",
+    build: Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.", autocompletion=build_names)],
+    phase: Annotated[
+        str,
+        typer.Option(help="The phase to run again: intake, plan, tasks, review, land, …", autocompletion=phase_names),
+    ] = "",
+    task: Annotated[
+        str, typer.Option(help="Only the sagas of this task, each on the base that it had.", autocompletion=task_names)
+    ] = "",
     round: Annotated[int, typer.Option(min=1, help="Which time the build came to the phase.")] = 1,
     live: Annotated[bool, typer.Option("--live", help="Call the models; say what differs, and do not mind.")] = False,
     budget: Annotated[float, typer.Option(help="With --live: at most so many USD.")] = 0.0,

@@ -107,15 +107,16 @@ async def _replay(world: World, part: Part, wanted: ReplayWanted, environment: M
     from adapters.cli.replay.environments import shown
     from adapters.cli.replay.running import Stage
     from adapters.cli.replay.serving import Serving, serving
+    from adapters.cli.serving.stored import blobs_of
     from adapters.store import open_store
 
-    original = open_blobs(world.original.state)
+    original = blobs_of(world.original)
     state = _budgeted(jsonlib.loads(await original.get(part.entry.data["state"])), wanted) if part.entry else {}
     digest = await world.fill(part, state, live=wanted.live)
     answers = None if wanted.live else RecordedModels(part.build, part.rows)
     asked = Serving(part=part, environment=environment, answers=answers, worker=wanted.worker)
     async with AsyncExitStack() as stack:
-        stack.enter_context(shown(world.original.state, world.state, project=part.project))
+        stack.enter_context(shown(world.original.common, world.state, project=part.project))
         store = await stack.enter_async_context(await open_store(f"sqlite+aiosqlite:///{world.state / 'mendwork.db'}"))
         await _begin(store, part, digest, await _admission(world.original, part), live=wanted.live)
         client, served = await stack.enter_async_context(serving(world, asked))

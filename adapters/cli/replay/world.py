@@ -19,6 +19,7 @@ from adapters.cli.replay.record import Part
 from adapters.cli.replay.repositories import Origins
 from adapters.cli.replay.settling import FILE, settled
 from adapters.cli.replay.toml import written
+from adapters.cli.serving.stored import blobs_of
 from adapters.git.mirror import Mirror
 from adapters.settings import Settings
 from domain.errors import BlobMissing, InvalidInput
@@ -49,7 +50,8 @@ class World:
 
     def settings(self, part: Part, *, address: str, live: bool) -> Settings:
         """The original's for one project without a target, on a server and a repository of the world's own."""
-        raw = self.original.model_dump(mode="json", exclude={"root", "store", "temporal"})
+        elsewhere = {"root", "store", "store_password", "shared", "blobs", "temporal"}
+        raw = self.original.model_dump(mode="json", exclude=elsewhere)
         project = raw["projects"].get(part.project)
         if project is None:
             raise InvalidInput(f"the project {part.project} of {part.build} is not in mendwork.toml any more")
@@ -70,13 +72,13 @@ class World:
         """Repositories, blobs, and what the sandbox's worker is told. ``state`` is what is carried into the phase, {}
         for intake. Returns the state's digest. Raises BlobMissing, DigestMismatch, RepositoryRefused."""
         self.state.mkdir(mode=0o700)
-        mirrors = Mirror(folder=self.original.state / "mirrors", project=part.project)
+        mirrors = Mirror(folder=self.original.common / "mirrors", project=part.project)
         origins = Origins(source=mirrors, state=self.state)
         branch = self.original.projects[part.project].branch
         await origins.repository(self.root / "repository.git", branch=branch, commit=part.target())
         if part.entry is not None:
             await origins.mirror(part.commits())
-        mine, theirs = open_blobs(self.state), open_blobs(self.original.state)
+        mine, theirs = open_blobs(self.state), blobs_of(self.original)
         content = json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
         await _copy(theirs, mine, needed=_named(part), content=content)
         reports = await _settled(part, theirs, mine)

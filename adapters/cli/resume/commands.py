@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from adapters.cli.config.completing import build_names, model_names, snapshot_tokens
+
 app = typer.Typer()
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
@@ -13,7 +15,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.
 
 @app.command()
 def snapshots(
-    build: Annotated[str, typer.Argument(help="A build's name, as in build-notes-1.")], json: Json = False
+    build: Annotated[str, typer.Argument(help="A build's name, as in build-notes-1.", autocompletion=build_names)],
+    json: Json = False,
 ) -> None:
     """List the snapshots of a build, each with the token to go on from it."""
     from adapters.cli.resume import listing as command
@@ -24,9 +27,10 @@ def snapshots(
 
 @app.command()
 def resume(
-    token: Annotated[str, typer.Argument(help="A snapshot, as in build-notes-1@2.")],
+    token: Annotated[str, typer.Argument(help="A snapshot, as in build-notes-1@2.", autocompletion=snapshot_tokens)],
     model: Annotated[
-        list[str] | None, typer.Option(help="Ask this model, in every role; may be given again for a chain.")
+        list[str] | None,
+        typer.Option(help="Ask this model, in every role; may be given again for a chain.", autocompletion=model_names),
     ] = None,
     role_model: Annotated[
         list[str] | None,
@@ -68,8 +72,13 @@ def resume(
 
 @app.command()
 def compare(
-    left: Annotated[str, typer.Argument(metavar="A", help="A build's name.")],
-    right: Annotated[str, typer.Argument(metavar="B", help="Another one's: both may go on from the same snapshot.")],
+    left: Annotated[str, typer.Argument(metavar="A", help="A build's name.", autocompletion=build_names)],
+    right: Annotated[
+        str,
+        typer.Argument(
+            metavar="B", help="Another one's: both may go on from the same snapshot.", autocompletion=build_names
+        ),
+    ],
     diff: Annotated[bool, typer.Option("--diff", help="Print the difference of the two results whole.")] = False,
     json: Json = False,
 ) -> None:

@@ -51,10 +51,10 @@ class Compared:
 
 async def compare(settings: Settings, wanted: Pair) -> int:
     """Works while either still runs. Raises UnknownName, InvalidInput."""
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
     from adapters.store import open_store
 
-    blobs, now = open_blobs(settings.state), int(time.time() * 1000)
+    blobs, now = blobs_of(settings), int(time.time() * 1000)
     async with await open_store(settings.store_url) as store:
         left, right = [await _compared(store, name, now=now) for name in (wanted.left, wanted.right)]
     if left.side.build == right.side.build:

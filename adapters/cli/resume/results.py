@@ -55,14 +55,14 @@ async def difference(settings: Settings, blobs: Blobs, left: Result, right: Resu
 
 async def _of_commits(settings: Settings, left: Result, right: Result) -> Difference | None:
     """None where the mirror is not here, or has not all the commits (any more)."""
-    mirror = settings.state / "mirrors" / f"{left.project}.git"
+    mirror = settings.common / "mirrors" / f"{left.project}.git"
     commits = (left.base, left.head, right.base, right.head)
     if left.project != right.project or not left.project or not all(commits) or not mirror.is_dir():
         return None
     from adapters.git.adapter import open_git
 
     try:
-        sources = open_git(settings.state).sources
+        sources = open_git(settings.state, common=settings.common).sources
         return Difference(
             left=await sources.diff(left.project, left.base, left.head),
             right=await sources.diff(right.project, right.base, right.head),

@@ -17,7 +17,7 @@ def deploy_activities(
     """With the secrets that the projects name, out of ``environment``. Raises UnknownName for a target."""
     from activities.delivery.deploys import Deploys
     from activities.delivery.measuring import Measuring
-    from adapters.blobs import open_blobs
+    from adapters.cli.serving.stored import blobs_of
     from adapters.kpi import open_load
     from adapters.target import open_target
 
@@ -25,7 +25,7 @@ def deploy_activities(
     targets = {name: open_target(settings.state, name=name) for name in sorted({each.target for each in wanted})}
     names = {name for each in wanted for name in each.secrets}
     secrets = {name: environment[name] for name in names if name in environment}
-    deploys = Deploys(engine=engine, targets=targets, blobs=open_blobs(settings.state), secrets=secrets)
+    deploys = Deploys(engine=engine, targets=targets, blobs=blobs_of(settings), secrets=secrets)
     activities: list[Callable[..., Any]] = [deploys.snapshot_site, deploys.start_unit, deploys.find_unit]
     activities += [deploys.switch_traffic, deploys.prove_live, deploys.restore_traffic, deploys.retire_unit]
     activities += [deploys.run_step, deploys.undo_step, deploys.prune_units, Measuring(load=open_load()).measure_window]

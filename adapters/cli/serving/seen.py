@@ -8,10 +8,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
+from adapters.cli.serving.stored import blobs_check
 from adapters.settings import Settings
-from domain.errors import InvalidInput, ResourceShort, ServerUnavailable
+from domain.errors import InvalidInput, ResourceShort, ServerUnavailable, TargetUnavailable
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 CLASSES = ("saga", "workspace", "model", "sandbox", "deploy")
 """In the order of their ports, where the configuration gives the first one."""
+ROOM_BYTES = 256 << 20
+"""With less on the disk, a commit or a test run is likely to end in the middle."""
 _COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
@@ -42,7 +46,7 @@ def shown(name: str, settings: Settings, environment: Mapping[str, str]) -> Abst
 
 
 def common_checks(settings: Settings, client: Client, worker: Worker) -> dict[str, Check]:
-    """What every class needs: Temporal, a worker that polls it, and the state folder."""
+    """What every class needs: Temporal, a worker that polls it, the state folder, room there, and blobs."""
 
     async def temporal() -> None:
         if not await client.service_client.check_health(timeout=timedelta(seconds=2)):
@@ -56,7 +60,11 @@ def common_checks(settings: Settings, client: Client, worker: Worker) -> dict[st
         if not os.access(settings.state, os.R_OK | os.W_OK | os.X_OK):
             raise ResourceShort("the state folder cannot be written")
 
-    return {"temporal": temporal, "worker": polls, "state": state}
+    async def disk() -> None:
+        if shutil.disk_usage(settings.state).free < ROOM_BYTES:
+            raise ResourceShort(f"less than {ROOM_BYTES >> 20} MiB are free where the state folder is")
+
+    return {"temporal": temporal, "worker": polls, "state": state, "disk": disk, **blobs_check(settings)}
 
 
 def store_check(store: Store) -> dict[str, Check]:
@@ -83,3 +91,16 @@ def sandbox_check(sandbox: Sandbox) -> dict[str, Check]:
             raise InvalidInput(engine)
 
     return {"sandbox": runs}
+
+
+def target_check(settings: Settings) -> dict[str, Check]:
+    """Whether releases could run on each target that a project names: its programs, and isolation, tried anew."""
+    from adapters.target import open_target
+
+    names = sorted({each.delivery.target for each in settings.projects.values() if each.delivery is not None})
+
+    async def able(name: str) -> None:
+        if lacking := await asyncio.to_thread(lambda: dict(open_target(settings.state, name=name).missing())):
+            raise TargetUnavailable("; ".join(lacking.values()))
+
+    return {f"target {name}": partial(able, name) for name in names}

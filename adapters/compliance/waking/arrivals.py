@@ -6,7 +6,10 @@ import asyncio
 import time
 from collections.abc import Awaitable
 
+import pytest
+
 from adapters.compliance.store import event, whole_build
+from domain.errors import StoreUnavailable
 from domain.ports.store import Store
 
 AGES = 60.0
@@ -105,6 +108,33 @@ class ArrivalsCompliance:
         waits = asyncio.create_task(store.arrivals.wait("build-a-1", after=0, seconds=LONG))
         await store.events.append(whole_build())
         assert await soon(waits)
+
+    async def test_a_store_that_is_closed_ends_every_wait_with_an_error(self, store: Store) -> None:
+        waits = [asyncio.create_task(store.arrivals.wait(f"build-{n}", after=0, seconds=LONG)) for n in range(5)]
+        await store.arrivals.wait("build-none-1", after=0, seconds=0.3)  # by now it is listened
+        await store.close()
+        async with asyncio.timeout(AGES):
+            outcomes = await asyncio.gather(*waits, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [StoreUnavailable] * 5
+        assert "closed" in str(outcomes[0])
+
+    async def test_a_store_that_is_closed_in_the_middle_of_anything_ends_it(self, store: Store) -> None:
+        """At many points of a look, of an append, and before either has begun."""
+        waits = [asyncio.create_task(store.arrivals.wait("build-none-1", after=0, seconds=LONG))]
+        for number in range(1, 40):
+            waits.append(asyncio.create_task(store.arrivals.wait("build-none-1", after=number, seconds=LONG)))
+            await asyncio.sleep(0)
+        await store.close()
+        async with asyncio.timeout(AGES):
+            outcomes = await asyncio.gather(*waits, return_exceptions=True)
+        assert {type(each) for each in outcomes} == {StoreUnavailable}
+
+    async def test_a_closed_store_is_waited_for_no_more(self, store: Store) -> None:
+        await store.events.append(whole_build())
+        await store.close()
+        await store.close()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.arrivals.wait("build-a-1", after=0, seconds=LONG)
 
 
 async def _answer(store: Store, build: str, other: str, *, first: int) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+from domain.errors import StoreUnavailable
+
 WORD = 200
 """Characters of a build's name that go with the news, which have room for 8,000 bytes; the rest is looked at."""
 
@@ -16,6 +18,7 @@ class Bell:
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._closed = False
 
     @property
     def awaited(self) -> bool:
@@ -33,6 +36,16 @@ class Bell:
             self._waiting[build].discard(rung)
             if not self._waiting[build]:
                 del self._waiting[build]
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is heard any more."""
+        return self._closed
+
+    def close(self) -> None:
+        """End every wait, those under way and those to come: the store is closed."""
+        self._closed = True
+        self.ring()
 
     def ring(self, build: str | None = None) -> None:
         """Wake who waits for this build; without one everybody, because nobody knows what was missed."""
@@ -53,11 +66,16 @@ class News(Protocol):
 
 
 async def until_there(news: News, look: Callable[[], Awaitable[bool]], *, build: str, seconds: float) -> bool:
-    """What ``look`` says once it is true, or after ``seconds``. What was rung during a look is looked at again."""
+    """What ``look`` says once it is true, or after ``seconds``. What was rung during a look is looked at again.
+
+    Raises StoreUnavailable once the bell is closed: nothing is opened again for those who still wait.
+    """
     clock = asyncio.get_running_loop().time
     until = clock() + seconds
     with news.bell.heard(build) as rung:
         while True:
+            if news.bell.closed:
+                raise StoreUnavailable("the store was closed; nobody hears its news any more")
             rung.clear()
             patience = news.attend()
             if await look():

@@ -33,5 +33,5 @@ class SqlArrivals:
         return await until_there(self._news, look, build=build, seconds=seconds)
 
     async def close(self) -> None:
-        """Release what brings the news. May be repeated."""
+        """End every wait and release what brings the news. May be repeated."""
         await self._news.close()

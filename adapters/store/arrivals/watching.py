@@ -39,7 +39,8 @@ class Watching:
         return LOOK_SECONDS
 
     async def close(self) -> None:
-        """Close the connection. May be repeated."""
+        """End every wait and close the connection. May be repeated."""
+        self.bell.close()
         task = self._task
         if task is not None:
             task.cancel()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.store.database import Database
@@ -18,27 +18,43 @@ from domain.money.usage import Quote
 
 FIELDS = ("settled", "held", "unknown", "written_off", "calls")
 
+# Built once: to build a statement costs more than SQLite needs to run it, and every model call runs these.
+_NAMED = accounts.c.account.in_(bindparam("names", expanding=True))
+_LOCKED = select(accounts).where(_NAMED).order_by(accounts.c.account).with_for_update()
+_POSTED = update(accounts).where(_NAMED).values({name: accounts.c[name] + bindparam(f"by_{name}") for name in FIELDS})
 
-async def locked(database: Database, connection: AsyncConnection, names: Iterable[str]) -> dict[str, Spent]:
-    """The accounts as they are, until the transaction ends.
 
-    New ones are made before any is locked, and all are locked in sorted order: so none waits in a circle.
+async def locked(
+    database: Database, connection: AsyncConnection, names: Iterable[str], *, made: bool = False
+) -> dict[str, Spent]:
+    """The accounts as they are, until the transaction ends. With ``made`` all are there: a call was charged to them.
+
+    New ones are made before any is locked, and all are locked in sorted order: so none waits in a circle. SQLite has
+    one writer at a time, so there it is enough to look.
     """
     ordered = sorted(set(names))
+    if made or database.path is not None:
+        found = await _spent(connection, ordered)
+        if len(found) == len(ordered):
+            return found
     these = accounts.c.account.in_(ordered)
     there = set(await connection.scalars(select(accounts.c.account).where(these)))
     rows = [{"account": name} | asdict(Spent()) for name in ordered if name not in there]
     if rows:
         insert = database.insert(accounts).on_conflict_do_nothing(index_elements=[accounts.c.account])
         await connection.execute(insert, rows)
-    query = select(accounts).where(these).order_by(accounts.c.account).with_for_update()
-    return {r.account: Spent(**{name: getattr(r, name) for name in FIELDS}) for r in await connection.execute(query)}
+    return await _spent(connection, ordered)
+
+
+async def _spent(connection: AsyncConnection, ordered: Sequence[str]) -> dict[str, Spent]:
+    rows = await connection.execute(_LOCKED, {"names": list(ordered)})
+    return {row.account: Spent(**{name: getattr(row, name) for name in FIELDS}) for row in rows}
 
 
 async def post(connection: AsyncConnection, names: Iterable[str], change: Spent) -> None:
     """Add the change of one call to each of its accounts. They are there, and locked by the caller."""
-    values = {accounts.c[name]: accounts.c[name] + getattr(change, name) for name in FIELDS}
-    await connection.execute(update(accounts).where(accounts.c.account.in_(sorted(names))).values(values))
+    added = {f"by_{name}": getattr(change, name) for name in FIELDS}
+    await connection.execute(_POSTED, {"names": sorted(names), **added})
 
 
 async def recharge(connection: AsyncConnection, row: Row[Any], charge: Charge, values: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, insert, select
+from sqlalchemy import Row, bindparam, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.store.content import canonical
@@ -30,6 +30,9 @@ from domain.money.reserving import admission, warnings
 from domain.money.usage import Quote
 from domain.ports.language_model import CallKey
 from domain.ports.store import BegunCall, CallTry, FailedCall, RecordedCall
+
+_TRIES = select(calls).where(calls.c.key == bindparam("of")).order_by(calls.c.number)
+"""Built once: every model call runs it three times."""
 
 
 class SqlCalls:
@@ -87,7 +90,7 @@ class SqlCalls:
         spent = await locked(self._database, connection, [*names, *theirs])
         for row in running:
             await recharge(connection, row, charge_in(row).lost(), {"state": "unknown"})
-        return await locked(self._database, connection, names) if running else spent
+        return await locked(self._database, connection, names, made=True) if running else spent
 
     async def _price(self, connection: AsyncConnection, call: BegunCall) -> int:
         """The version of the price; one that this process has seen is not looked for again."""
@@ -120,7 +123,7 @@ class SqlCalls:
         self, connection: AsyncConnection, row: Row[Any], charge: Charge, values: dict[str, Any]
     ) -> tuple[str, ...]:
         """What nobody has been told of the limits that an answer's settlement comes near to."""
-        spent = await locked(self._database, connection, accounts_in(row))
+        spent = await locked(self._database, connection, accounts_in(row), made=True)
         told: tuple[str, ...] = ()
         if values["state"] == "answered":
             change, limits = charge.counted - charge_in(row).counted, limits_in(row)
@@ -133,8 +136,7 @@ class SqlCalls:
 
 async def _tries(connection: AsyncConnection, key: CallKey) -> Sequence[Row[Any]]:
     """Every try of one call, by number."""
-    query = select(calls).where(calls.c.key == str(key)).order_by(calls.c.number)
-    return (await connection.execute(query)).all()
+    return (await connection.execute(_TRIES, {"of": str(key)})).all()
 
 
 def _answer(rows: Sequence[Row[Any]]) -> Row[Any] | None:

@@ -211,6 +211,8 @@ def _judge(running: Running | None, answer: Look, said: tuple[str, str] | None) 
         return DEAD, kind, sentence
     if answer.ok:
         return HEALTHY, "", ""
+    if said and running.state != "RUNNING":  # its relay may answer for it meanwhile
+        return UNHEALTHY if answer.release else STARTING, kind, f"{sentence}; it is started again"
     if answer.release:
         return UNHEALTHY, "ReleaseSilent", answer.sentence
     if running.state not in ("STARTING", "RUNNING"):

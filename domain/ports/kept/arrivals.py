@@ -14,6 +14,6 @@ class Arrivals(Protocol):
 
         No wake-up is lost: the log is looked at after listening has begun. Where nothing can be heard (the connection
         was cut, a proxy swallows it) the log is looked at again every few seconds instead. Raises what a look raises:
-        StoreUnavailable, ResourceShort.
+        StoreUnavailable, ResourceShort. A store that is closed ends every wait at once, with StoreUnavailable.
         """
         ...

@@ -1,0 +1,1 @@
+"""How SQLAlchemy drives SQLite."""
