@@ -32,7 +32,7 @@ PRELOADED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class Ran:
     """How a command ended, with what it printed."""
 
     code: int
@@ -46,7 +46,7 @@ class Hung(AssertionError):
 
 def run_command(
     arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], stdin: str = "", seconds: float = 90.0
-) -> Finished:
+) -> Ran:
     """``mendwork ARGUMENTS`` to its end. Raises Hung."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin.encode())
@@ -61,7 +61,7 @@ def run_command(
         said = [_text(stream) for stream in (out, err)]
     if code is None:
         raise Hung(f"mendwork {arguments} did not end within {seconds} s\n{said[0]}\n{said[1]}")
-    return Finished(code=code, out=said[0], err=said[1])
+    return Ran(code=code, out=said[0], err=said[1])
 
 
 def _ended(line: socket.socket, told: IO[str], seconds: float) -> int | None:

@@ -12,9 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from adapters.cli.serving.stored import blobs_of
 from adapters.store import open_store
+from domain.errors import BlobMissing, DigestMismatch
 from domain.ports.store import Event
-from tests.e2e.workshop import Workshop, git
+from tests.e2e.workshop import git
 from tests.observed import Seen
 
 DAY_MS = 86_400_000
@@ -37,7 +39,7 @@ def check_snapshots(seen: Seen) -> None:
         assert data["calls"] <= len(seen.tries) + seen.details.carried.calls, f"{name} tells of too many calls"
         if event.at < kept_since:
             continue
-        state = json.loads(blob(seen.at, data["state"]))
+        state = json.loads(blob(seen, data["state"]))
         told = (data["phase"], data["plan"], data["base"], data["head"])
         assert (state["phase"], state["plan"], state["base"]["commit"], state["head"]["commit"]) == told, name
         pins = f"refs/mendwork/snapshots/{seen.build}/{data['number']}/"
@@ -80,9 +82,12 @@ def check_environments(seen: Seen) -> None:
             assert (record["project"], record["bytes"]) == (seen.details.project, event.data["bytes"])
 
 
-def blob(at: Workshop, digest: str) -> bytes:
-    """Its content, which is what its name says."""
-    content = (at.state / "blobs" / digest[:2] / digest[2:]).read_bytes()
+def blob(seen: Seen, digest: str) -> bytes:
+    """Its content, which is what its name says, in files or in a bucket."""
+    try:
+        content = asyncio.run(blobs_of(seen.settings).get(digest))
+    except (BlobMissing, DigestMismatch) as error:
+        raise AssertionError(f"blob {digest} of {seen.build}: {error}") from error
     assert hashlib.sha256(content).hexdigest() == digest
     return content
 

@@ -56,6 +56,11 @@ def without_row(seen: Seen) -> Seen:
     return replace(seen, events=[event for event in seen.events if event.kind != "change.applied"])
 
 
+def without_beginning(seen: Seen) -> Seen:
+    """The first row of a run is not there, and no reset went back to it."""
+    return replace(seen, events=[event for event in seen.events if event.task or event.sequence > 1])
+
+
 def with_row_of_nobody(seen: Seen) -> Seen:
     last = max((event for event in seen.events if not event.task), key=lambda event: event.sequence)
     return replace(seen, events=[*seen.events, replace(last, sequence=last.sequence + 1, kind="build.note")])
@@ -197,6 +202,7 @@ SPOILED: Mapping[Callable[[Seen], Seen], Callable[[Seen], None]] = {
     with_running_child: check_orphans,
     with_open_ask: check_orphans,
     with_unknown_bill: check_limits,
+    without_beginning: check_log,
     with_overdraft: check_limits,
     with_one_attempt_too_many: check_limits,
     with_checkout: check_leftovers,
@@ -232,3 +238,20 @@ def gone_on(sound: Seen, data: Mapping[str, object]) -> tuple[Seen, Event]:
     """A build of which only this row is known."""
     restored = replace(sound.events[0], build="build-calc-2", kind="build.restored", data=data)
     return replace(sound, events=[restored], details=fold_details("build-calc-2", [restored])), restored
+
+
+def test_a_workshop_is_checked_at_the_end_of_what_held(sound: Seen) -> None:
+    """This is what every end-to-end run is in; a run that failed has its own say."""
+    at, bill = sound.at, sound.at.bill.read_text()
+    with at.checked():
+        pass
+    at.bill.write_text("")
+    try:
+        with pytest.raises(AssertionError), at.checked():
+            pass
+        with at.checked(unless="nothing answers"):
+            pass
+        with pytest.raises(KeyError), at.checked():
+            raise KeyError
+    finally:
+        at.bill.write_text(bill)

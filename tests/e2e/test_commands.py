@@ -152,6 +152,7 @@ class TestBadInput:
         assert not [line for line in shop.billed() if line["key"].startswith(f"{name}/")]
         assert mirrored(shop, name) == ""
         assert shop.status(name)["status"] == "failed"
+        git(shop.repository, "branch", "--delete", f"mendwork/{name}")  # it was ours: a build that failed leaves none
 
     def test_an_attempt_without_its_task_is_a_usage_error(self, shop: Workshop) -> None:
         name = shop.mendwork("build", "spec.md", "--project", "calc").out.strip()

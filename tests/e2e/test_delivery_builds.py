@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.e2e.workshop import Ran, Workshop, git
 
 pytestmark = pytest.mark.timeout(300)
 
-CANARY = "canary-deploy-77ab41"
+CANARY = f"canary-deploy-{uuid.uuid4().hex}"
 MARK = hashlib.sha256(CANARY.encode()).hexdigest()[:16]
 TELLS = service.SERVE.replace(
     "price {price(2)}", "price {price(2)} {hashlib.sha256(os.environ['SHOP_TOKEN'].encode()).hexdigest()[:16]}"

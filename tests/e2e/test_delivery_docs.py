@@ -28,9 +28,10 @@ def test_the_commands_of_the_document_do_what_it_says(tmp_path: Path) -> None:
     with at.spawned(DEV, log="dev.log"):
         try:
             wait_for(at.is_ready, seconds=90, why="mendwork dev")
-            for command in typed:
-                ran = at.mendwork(*command.argv[1:])
-                assert ran.code == command.code, (command.argv, ran.out, ran.err)
+            with at.checked():
+                for command in typed:
+                    ran = at.mendwork(*command.argv[1:])
+                    assert ran.code == command.code, (command.argv, ran.out, ran.err)
         finally:
             at.mendwork("target", "stop")
     assert "rolled back" in at.mendwork("release", "list", "--project", "shop").out

@@ -17,6 +17,7 @@ from tests.e2e.workshop import Workshop, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 
+ENDED = "Mendwork has been ended by then; what it did before is checked where it happened"
 SHORT = "seconds = 2\nwindow = 2\nrate = 20\nmin_asked = 20"
 
 
@@ -51,9 +52,10 @@ def lives(pid: int) -> bool:
 
 
 def test_production_goes_on_without_mendwork_and_configuration_goes_back_with_its_release(at: Workshop) -> None:
-    with at.running(extra=painted("blue").section()):
-        first = delivered(at, "shop")
-        assert first.code == 0, first.err
+    with at.running(extra=painted("blue").section(), unchecked=ENDED):
+        with at.checked():
+            first = delivered(at, "shop")
+            assert first.code == 0, first.err
         url = address(at, "shop")
         os.kill(dev(at)["dev"], signal.SIGINT)  # Ctrl-C
         log = at.root / "dev.log"
@@ -63,13 +65,14 @@ def test_production_goes_on_without_mendwork_and_configuration_goes_back_with_it
     assert last.endswith("end it with: mendwork target stop")
     assert (asked(url).status, asked(url).body) == (200, "price 20 blue")
 
-    with at.running(extra=painted("red").section()):
-        second = delivered(at, "shop", "second")
-        assert second.code == 0, second.err
-        assert asked(url).body == "price 40 red"
-        back = at.mendwork("rollback", "2", "--project", "shop", "--by", "ann", seconds=120)
-        assert back.code == 0, back.err
-        assert asked(url).body == "price 20 blue"
+    with at.running(extra=painted("red").section(), unchecked=ENDED):
+        with at.checked():
+            second = delivered(at, "shop", "second")
+            assert second.code == 0, second.err
+            assert asked(url).body == "price 40 red"
+            back = at.mendwork("rollback", "2", "--project", "shop", "--by", "ann", seconds=120)
+            assert back.code == 0, back.err
+            assert asked(url).body == "price 20 blue"
 
         with Users(url) as users:
             killed = dev(at)

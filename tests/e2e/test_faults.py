@@ -83,7 +83,7 @@ def test_a_wrong_key_ends_the_build_with_what_a_person_can_do(tmp_path: Path) ->
     at = Workshop(tmp_path / "w", answers=faulty([{"kind": "refused"}], [], []))
     with at.running():
         ran = at.mendwork("build", "spec.md")
-    assert ran.code == 5
+    assert ran.code == 4
     assert "SCRIPTED_API_KEY" in ran.err.splitlines()[-1]
     assert "canary" not in ran.err
     assert len(at.billed()) == 1
@@ -96,5 +96,5 @@ def test_a_missing_key_ends_the_build_at_once_and_names_the_variable(tmp_path: P
     with at.running(extra=keyless):
         ran = at.mendwork("build", "spec.md")
         status = at.status("build-calc-1")
-    assert (ran.code, status["calls"]) == (5, 1)
+    assert (ran.code, status["calls"]) == (4, 1)
     assert "there is no key for it; set OPENAI_API_KEY" in ran.err.splitlines()[-1]

@@ -28,7 +28,8 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         assert begun.code == 0, begun.err
         with at.spawned(DEV, log="dev.log"):
             wait_for(at.is_ready, seconds=90, why="mendwork dev")
-            yield at
+            with at.checked():
+                yield at
 
 
 def test_what_init_wrote_is_built_once_the_network_is_accepted(at: Workshop) -> None:

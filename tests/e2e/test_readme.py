@@ -133,7 +133,8 @@ def at(tmp_path: Path) -> Iterator[Workshop]:
             }
         with at.spawned([*MENDWORK, "dev"], log="dev.log"):
             wait_for(at.is_ready, seconds=90, why=f"mendwork dev ({at.root / 'dev.log'})")
-            yield at
+            with at.checked():
+                yield at
 
 
 def test_what_is_to_be_typed_is_found_with_its_exit_code() -> None:

@@ -8,6 +8,7 @@ import json
 import sqlite3
 import threading
 import urllib.request
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from tests.seeing import OPS, Exported, Prometheus, RealCollector, collector, pr
 
 pytestmark = pytest.mark.timeout(300)
 
-CANARY = "canary-deploy-5ce210"
+CANARY = f"canary-deploy-{uuid.uuid4().hex}"  # of this run: another may be on this machine
 CLASSES = ("saga", "workspace", "model", "sandbox", "deploy")
 SAGAS = ("BuildSaga", "TaskSaga", "DeliverySaga", "KpiWatch")
 ANSWERS = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -10,11 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.forks import Ran as Ran
+from tests.forks import run_command
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MENDWORK = (sys.executable, "-P", "-m", "starter")
@@ -116,15 +120,6 @@ def wait_for(what: Callable[[], Any], *, seconds: float = 30.0, why: str = "the 
     raise AssertionError(f"{why} did not happen within {seconds} s")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """A finished command."""
-
-    code: int
-    out: str
-    err: str
-
-
 class Workshop:
     """One folder with a project, its configuration and what runs for it."""
 
@@ -144,7 +139,7 @@ class Workshop:
             "HOME": str(root),
             "MENDWORK_CONFIG": str(root / "mendwork.toml"),
             "TEMPORAL_CONFIG_FILE": str(root / "no-profiles.toml"),
-            "SCRIPTED_API_KEY": "canary-key-3f1c",
+            "SCRIPTED_API_KEY": f"canary-key-{hashlib.sha256(str(root).encode()).hexdigest()[:20]}",
         }
 
     def configure(
@@ -161,22 +156,7 @@ class Workshop:
 
     def mendwork(self, *arguments: str, seconds: float = 90.0, stdin: str = "") -> Ran:
         """Run the command line to its end."""
-        with subprocess.Popen(
-            [*MENDWORK, *arguments],
-            cwd=self.root,
-            env={**self.environment, "PYTHONFAULTHANDLER": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                out, err = process.communicate(stdin, timeout=seconds)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGABRT)  # where it hangs is on stderr then
-                out, err = process.communicate()
-                raise AssertionError(f"mendwork {arguments} did not end within {seconds} s\n{out}\n{err}") from None
-        return Ran(code=process.returncode, out=out, err=err)
+        return run_command(arguments, folder=self.root, environment=self.environment, stdin=stdin, seconds=seconds)
 
     def status(self, build: str) -> dict[str, Any]:
         """``mendwork status BUILD --json``."""
@@ -204,15 +184,22 @@ class Workshop:
         return pid
 
     @contextlib.contextmanager
-    def running(self, *, dev: Sequence[str] = DEV, **configuration: str) -> Iterator[None]:
-        """Everything up: the scripted provider, Temporal, workers that poll. After a test that held, so have the
-        invariants of all its builds to hold."""
-
+    def running(self, *, dev: Sequence[str] = DEV, unchecked: str = "", **configuration: str) -> Iterator[None]:
+        """Everything up: the scripted provider, Temporal, workers that poll. See ``checked`` for the end."""
         with self.provider() as base_url:
             self.configure(base_url=base_url, **configuration)
             with self.spawned(dev, log="dev.log"):
                 wait_for(self.is_ready, seconds=90, why=f"mendwork dev ({self.root / 'dev.log'})")
-                yield
+                with self.checked(unless=unchecked):
+                    yield
+
+    @contextlib.contextmanager
+    def checked(self, *, unless: str = "") -> Iterator[None]:
+        """After a block that held, so have the invariants of everything that was built and delivered. Temporal and the
+        workers run then; where they do not, ``unless`` says why nothing can be asked."""
+        yield
+        if not unless:
+            import_module("tests.invariants").check_all(self)  # which has to know what a workshop is
 
     @contextlib.contextmanager
     def provider(self) -> Iterator[str]:
