@@ -37,11 +37,10 @@ Build = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
+        from adapters.cli.doctor.versions import release
         from adapters.cli.session import put
 
-        put(version("mendwork"))
+        put(release())
         raise typer.Exit
 
 

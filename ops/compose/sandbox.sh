@@ -4,7 +4,7 @@
 set -eu
 groups=/sys/fs/cgroup
 if [ -f "$groups/cgroup.controllers" ]; then
-    mount -o remount,rw "$groups"
+    mount -o remount,bind,rw "$groups"
     # A group that holds processes hands no controller on: those that are here step down.
     mkdir -p "$groups/worker"
     for pid in $(cat "$groups/cgroup.procs"); do
@@ -15,7 +15,7 @@ if [ -f "$groups/cgroup.controllers" ]; then
     done
 else
     for controller in memory pids; do
-        mount -o remount,rw "$groups/$controller"
+        mount -o remount,bind,rw "$groups/$controller"
         chown mendwork "$groups/$controller" "$groups/$controller/cgroup.procs"
     done
 fi

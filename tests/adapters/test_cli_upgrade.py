@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +169,9 @@ def test_the_number_that_is_told_is_that_of_the_project() -> None:
     from tests.replay.shelf import running_version
 
     assert versions.release() == running_version()
+
+
+def test_the_number_is_the_checkouts_whether_it_is_installed_or_not(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mendwork"\nversion = "7.8.9"\n')
+    assert versions.release(tmp_path) == "7.8.9"
+    assert versions.release(tmp_path / "elsewhere") == version("mendwork")

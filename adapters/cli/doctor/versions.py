@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import platform
 import subprocess
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,9 +14,13 @@ from adapters.cli.session import put, say
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
-def release() -> str:
-    """Its number, as in "0.1.0"."""
-    return version("mendwork")
+def release(checkout: Path = CHECKOUT) -> str:
+    """Its number, as in "0.1.0": the checkout's own, which needs not be installed; that of the package elsewhere."""
+    try:
+        project = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    except FileNotFoundError:
+        return version("mendwork")
+    return str(project["version"])
 
 
 def show(*, json: bool) -> None:
