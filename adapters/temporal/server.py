@@ -30,6 +30,9 @@ TUNED = {  # stock values make every step wait for a 50 ms tick, twice, and ever
     "system.enableActivityEagerExecution": "true",
     "matching.enableFairness": "true",
 }
+TAKEN = "another program took its port"
+PORT_TRIES = 4
+_SAID_BYTES = 1 << 20  # it says why at first, and ends with all its stacks
 _TICK = 0.05
 
 
@@ -95,7 +98,22 @@ class DevServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Start, or start again on the same ports; returns when the server is healthy and keeps histories 30 days."""
+        """Start, or start again on the same ports; returns when the server is healthy and keeps histories 30 days.
+
+        A free port may be taken between the look and the server's start: other ones are tried then.
+        """
+        again = self._port != 0
+        for left in reversed(range(1 if again else PORT_TRIES)):
+            try:
+                await self._start()
+            except _Ended as error:
+                if error.why != TAKEN or not left:
+                    raise self._failed(error.why) from error
+                self._port = self._ui_port = 0
+            else:
+                return
+
+    async def _start(self) -> None:
         self.plan.state.mkdir(parents=True, exist_ok=True)
         self._port = pick_port(self._port or self.plan.port, setting="[temporal].port")
         self._ui_port = pick_port(self._ui_port or self.plan.ui_port, setting="[temporal].ui_port")
@@ -111,7 +129,7 @@ class DevServer:
             if isinstance(error, TimeoutError):
                 raise self._failed(f"not healthy after {self.plan.patience:g} s") from error
             if isinstance(error, _Ended):
-                raise self._failed(_why(self.plan, written)) from error
+                raise _Ended(_why(self.plan, written)) from error
             raise
 
     async def stop(self) -> None:
@@ -153,13 +171,17 @@ class DevServer:
 
 
 class _Ended(Exception):
-    pass
+    """The process ended before it served."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+        self.why = why
 
 
 def _why(plan: ServerPlan, written: int) -> str:
-    said = children.tail(plan.log, start=written)
+    said = children.tail(plan.log, start=written, limit=_SAID_BYTES)
     if "address already in use" in said:
-        return "another program took its port"
+        return TAKEN
     if "file is not a database" in said or "malformed" in said:
         return f"its database {plan.database} is damaged (move it away to start with empty histories)"
     return "it ended at once"

@@ -77,6 +77,23 @@ async def test_a_taken_port_is_named_with_its_setting(program: Path, tmp_path: P
             await DevServer(plan).start()
 
 
+async def test_ports_that_are_lost_between_the_look_and_the_start_are_others(program: Path, tmp_path: Path) -> None:
+    lost = "echo 'bind: address already in use'; yes a stack | head -c 9000; exit 2"
+    first = a_program(
+        tmp_path, f'echo "$8" >> {tmp_path}/ports; mkdir {tmp_path}/once && {{ {lost}; }}; exec {program} "$@"'
+    )
+    async with DevServer(ServerPlan(program=first, state=tmp_path / "state")) as server:
+        tried = (tmp_path / "ports").read_text().split()
+        assert len(set(tried)) == 2
+        assert server.address.endswith(f":{tried[-1]}")
+
+
+async def test_a_port_that_is_lost_every_time_is_said(tmp_path: Path) -> None:
+    always = a_program(tmp_path, "echo 'bind: address already in use'; yes a stack | head -c 9000; exit 2")
+    with pytest.raises(ServerUnavailable, match="another program took its port"):
+        await DevServer(ServerPlan(program=always, state=tmp_path / "state")).start()
+
+
 def test_port_zero_picks_a_free_one() -> None:
     assert pick_port(0, setting="x") > 1023
 
