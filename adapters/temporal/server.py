@@ -29,6 +29,8 @@ TUNED = {  # stock values make every step wait for a 50 ms tick, twice, and ever
     "history.timerProcessorMaxTimeShift": '"10ms"',
     "system.enableActivityEagerExecution": "true",
     "matching.enableFairness": "true",
+    "matching.numTaskqueueReadPartitions": "1",  # turns are taken in each partition by itself
+    "matching.numTaskqueueWritePartitions": "1",
 }
 TAKEN = "another program took its port"
 PORT_TRIES = 4

@@ -129,8 +129,10 @@ async def proxied(upstream: int) -> AsyncIterator[Proxy]:
     """One that lets everything pass, on a free port."""
     proxy = Proxy(upstream=upstream)
     connections: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         task = asyncio.ensure_future(_serve(proxy.serve, reader, writer))
         connections.add(task)
         task.add_done_callback(connections.discard)
@@ -144,9 +146,14 @@ async def proxied(upstream: int) -> AsyncIterator[Proxy]:
         yield proxy
     finally:
         server.close()
+        await asyncio.sleep(0.01)  # what was being accepted is told now
         for task in connections:
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
+        for writer in writers:  # a task that was cancelled before its first step has closed nothing
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
         await server.wait_closed()
 
 

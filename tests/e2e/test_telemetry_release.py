@@ -83,7 +83,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         with scene as at, emptied(at), prometheus(folder / "prometheus", [*pages(at).values(), NOBODY]) as looking:
             wait_for(lambda: looking.total('up{job="mendwork"}') == len(CLASSES), seconds=60, why="a scrape of all")
             with past(at):
-                ran = killed_midway(at)
+                ran = killed_midway(at, taking)
             yield Seen(at=at, ran=ran, collector=taking, prometheus=looking)
 
 
@@ -132,8 +132,9 @@ async def planned_before(at: Workshop) -> None:
             await store.events.append(events)
 
 
-def killed_midway(at: Workshop) -> Ran:
-    """The build from its start to its end; the saga worker is killed when the task has been merged."""
+def killed_midway(at: Workshop, taking: RealCollector) -> Ran:
+    """The build from its start to its end; the saga worker is killed when the task has been merged, and what it told
+    of the task has been sent: a killed worker loses its last second."""
     done: list[Ran] = []
 
     def run() -> None:
@@ -143,6 +144,8 @@ def killed_midway(at: Workshop) -> Ran:
     build.start()
     try:
         wait_for(lambda: told(at, f"build-{SHOP.project}-1", "task.merged"), seconds=180, why="a merge")
+        sent = "CompleteWorkflow:TaskSaga"
+        wait_for(lambda: any(span.name == sent for span in taking.spans()), seconds=60, why="the task's spans")
         at.kill("saga")
     finally:
         build.join()

@@ -8,7 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
@@ -48,11 +51,24 @@ async def scheduled(client: Client, queue: str, project: str, number: int) -> Wo
     return handle
 
 
+async def backlog(client: Client, queue: str) -> int:
+    """How many activities lie in the queue, as far as the server has handed them on to it."""
+    request = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueue(name=queue),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        report_stats=True,
+    )
+    return (await client.workflow_service.describe_task_queue(request)).stats.approximate_backlog_count
+
+
 async def test_a_queue_serves_the_projects_in_turn_however_many_steps_one_has(client: Client) -> None:
     queue, world = uuid.uuid4().hex, World()
     async with asyncio.timeout(90), Worker(client, task_queue=queue, workflows=[Steps]):
         many = await scheduled(client, queue, "many", 80)
         few = await scheduled(client, queue, "few", 3)
+        while await backlog(client, f"{queue}-workspace") < 83:  # noqa: ASYNC110 - on the server
+            await asyncio.sleep(0.05)
         async with Worker(
             client, task_queue=f"{queue}-workspace", activities=world.activities(), max_concurrent_activities=1
         ):
