@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 from pathlib import Path
@@ -183,7 +184,8 @@ class TestBeingSeen:
 
     async def test_the_doctor_waits_for_no_silent_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("adapters.cli.doctor.bucket.PATIENCE", 0.2)
-        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        silent: list[asyncio.StreamWriter] = []
+        server = await asyncio.start_server(lambda reader, writer: silent.append(writer), "127.0.0.1", 0)
         try:
             endpoint = f'endpoint = "http://127.0.0.1:{server.sockets[0].getsockname()[1]}"\n'
             [found] = await blobs(
@@ -191,4 +193,8 @@ class TestBeingSeen:
             )
         finally:
             server.close()
+            for writer in silent:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
         assert (found.state, "no answer within 0.2 s" in found.detail) == ("broken", True)
