@@ -28,6 +28,7 @@ from domain.ports.blobs import StoredBlob
 PAGE = 1_000
 MARKS = "removing"
 STALE_SECONDS = 600.0  # no removal takes so long: its process died, and its mark says nothing any more
+LARGE_BYTES = 1 << 20
 _AGAIN = 3
 _NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})")
 
@@ -60,7 +61,9 @@ class S3Blobs:
         digest = digest_of(content)
         key, mark = self._key(digest), self._mark(digest)
         with translated(f"blob {digest} cannot be written", self._bucket):
-            if objects.put(key, content, digest=digest, new=True):
+            # A store that refuses in the middle of a large body may hang up before its answer is read: look first.
+            perhaps_new = len(content) < LARGE_BYTES or objects.look(key) is None
+            if perhaps_new and objects.put(key, content, digest=digest, new=True):
                 return digest
             for _ in range(_AGAIN):
                 objects.put(key, content, digest=digest)
