@@ -5,9 +5,11 @@
 demo: setup
 	@.venv/bin/python examples/demo.py $(if $(YES),--yes) $(if $(MODEL),--model $(MODEL)) $(if $(MOUNT),--sandbox mount)
 
-# All checks and all tests, in three processes, each file in one of them. ARGS goes to pytest.
+# All checks and all tests, in three processes, each file in one of them; a few that fail are asked once more, alone, and
+# named. ARGS goes to pytest.
 test: check
-	.venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	.venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder --cache-clear $(ARGS) \
+		|| .venv/bin/python -m tests.again $$?
 
 # The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
 soak: setup-test

@@ -21,12 +21,14 @@ with workflow.unsafe.imports_passed_through():
     from workflows.policies import MODEL, Effects
 
 HUNG = "hung"
+_EACH = 25  # calls of one workflow: hundreds begun in one workflow task are taken for a deadlock on a busy machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdInput:
-    """``calls`` of project ``hung``, all for the ``prompt`` of that digest."""
+    """``calls`` of project ``hung`` from number ``first`` on, all for the ``prompt`` of that digest."""
 
+    first: int
     calls: int
     prompt: str
 
@@ -39,14 +41,14 @@ class Crowd:
     async def run(self, wanted: CrowdInput) -> None:
         effects = Effects()
         effects.fair_to(HUNG)
-        calls = (effects.run(MODEL, Models.call_model, _call(wanted, number)) for number in range(wanted.calls))
-        await asyncio.gather(*calls)
+        numbers = range(wanted.first, wanted.first + wanted.calls)
+        await asyncio.gather(*(effects.run(MODEL, Models.call_model, _call(wanted, number)) for number in numbers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waited:
     """Seconds from a build's start to its first call, ``alone`` and ``beside`` the crowd, of which ``hanging`` calls
-    hold turns at the end; ``events`` are in the crowd's history."""
+    hold turns at the end; ``events`` are in the crowd's histories."""
 
     alone: tuple[float, ...]
     beside: tuple[float, ...]
@@ -59,17 +61,12 @@ async def measure(client: Client, host: Host, began: Began, *, calls: int, build
     queue = f"crowd-{uuid.uuid4().hex}"
     async with serving(client, queue, host, also=[Crowd]):
         alone = [await _first_call(client, began, queue, f"alone-{number}") for number in range(builds)]
-        crowd = await client.start_workflow(
-            Crowd.run,
-            CrowdInput(calls=calls, prompt=host.prompt),
-            id=f"{HUNG}-{queue}",
-            task_queue=queue,
-            task_timeout=timedelta(seconds=60),
-        )
+        crowd = [await _hung(client, queue, host, first) for first in range(0, calls, _EACH)]
         await began.until(lambda: began.count(HUNG) > 0)
         beside = [await _first_call(client, began, queue, f"other-{number}") for number in range(builds)]
-        events, inside = (await crowd.describe()).history_length, host.turnstile.inside
-        await crowd.terminate()
+        events = sum([(await part.describe()).history_length for part in crowd])
+        inside = dict(host.turnstile.inside)
+        await asyncio.gather(*(part.terminate() for part in crowd))
     hanging = sum(number for caller, number in inside.items() if caller.project == HUNG)
     return Waited(alone=tuple(alone), beside=tuple(beside), hanging=hanging, events=events)
 
@@ -95,6 +92,16 @@ class Began:
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
+
+
+async def _hung(client: Client, queue: str, host: Host, first: int) -> WorkflowHandle[Any, Any]:
+    return await client.start_workflow(
+        Crowd.run,
+        CrowdInput(first=first, calls=_EACH, prompt=host.prompt),
+        id=f"{HUNG}-{queue}-{first}",
+        task_queue=queue,
+        task_timeout=timedelta(seconds=60),
+    )
 
 
 async def _first_call(client: Client, began: Began, queue: str, project: str) -> float:

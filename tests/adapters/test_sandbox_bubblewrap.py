@@ -87,12 +87,20 @@ def bench(tmp_path: Path, sandbox: Bubblewrap) -> Bench:
 
 
 def groups_of(label: str) -> list[Path]:
-    return list(Path("/sys/fs/cgroup").glob(f"**/{label_name(label)}*"))
+    """Walked, not globbed: other tests' groups go while we look."""
+    name, walk = label_name(label), os.walk("/sys/fs/cgroup")
+    return [Path(at, group) for at, groups, _ in walk for group in groups if group.startswith(name)]
 
 
 def processes_of(label: str) -> list[str]:
     name = label_name(label).encode()
-    return [p.parent.name for p in Path("/proc").glob("[0-9]*/cmdline") if name in _bytes(p)]
+    return [entry for entry in os.listdir("/proc") if name in _bytes(Path("/proc", entry, "cmdline"))]
+
+
+def mounts_but(of_others: Path) -> set[bytes]:
+    """What is mounted here, without what other tests mount in folders of theirs."""
+    theirs = f" {of_others}/".encode()
+    return {line for line in _bytes(Path("/proc/self/mounts")).splitlines() if theirs not in line}
 
 
 def _bytes(path: Path) -> bytes:
@@ -102,14 +110,16 @@ def _bytes(path: Path) -> bytes:
         return b""
 
 
-async def test_nothing_is_left_of_a_run(bench: Bench) -> None:
-    mounts = _bytes(Path("/proc/self/mounts"))
+async def test_nothing_is_left_of_a_run(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> None:
+    of_all = tmp_path_factory.getbasetemp().parent
+    mounts = mounts_but(of_all)
     open_before = os.listdir("/proc/self/fd")
     for argv, seconds in ((("true",), 20.0), (("sleep", "60"), 0.3), (("no-such-command",), 20.0)):
         await bench.run(*argv, seconds=seconds)
         assert processes_of(bench.template.label) == []
         assert groups_of(bench.template.label) == []
-    assert _bytes(Path("/proc/self/mounts")) == mounts
+        assert str(bench.template.folder).encode() not in _bytes(Path("/proc/self/mounts"))
+    assert mounts_but(of_all) == mounts
     assert len(os.listdir("/proc/self/fd")) <= len(open_before)
 
 

@@ -108,7 +108,7 @@ async def test_while_five_hundred_calls_of_one_project_hang_anothers_first_call_
         waited = await measure(client, host, began, calls=CALLS, builds=1)
     assert 0 < waited.hanging <= SHAPE.slots // 2
     assert began.count("build-other") >= 2
-    assert waited.events < CALLS + 50  # those who were turned away left no event
+    assert waited.events < CALLS * 1.5  # those who were turned away left no event
 
 
 def _fairness_key(event: HistoryEvent) -> str | None:

@@ -300,12 +300,13 @@ class TestApproval:
         assert world.events[-1].data["status"] == "escalated"
 
     async def test_an_approval_that_came_too_late_while_no_worker_ran_is_no_approval(self, client: Client) -> None:
-        world = World(consent=Consent(approve=("change",), review=False, approval_seconds=2.0))
+        world = World(consent=Consent(approve=("change",), review=False, approval_seconds=8.0))
         queue = uuid.uuid4().hex
         async with asyncio.timeout(90):
             async with serving(client, world, queue):
                 handle = await begin(client, queue)
                 asked = await opened(world, "change")
+            assert time.time() * 1000 < asked["deadline"], "the worker was to be gone before"
             await until(lambda: time.time() * 1000 > asked["deadline"])
             await handle.signal("approve", {"digest": asked["digest"], "by": "ann"})
             async with serving(client, world, queue):
