@@ -22,11 +22,16 @@ def main(code: int) -> int:
     failed = sorted(json.loads(_LAST.read_text())) if code == FAILED and _LAST.exists() else []
     if not 0 < len(failed) <= MOST:
         return code
-    print(f"once more, alone: {len(failed)} that failed", flush=True)
+    _say(f"once more, alone: {len(failed)} that failed")
     alone = subprocess.run([sys.executable, "-m", "pytest", "-n", "0", *failed], check=False).returncode
     if alone == 0:
-        print("FLAKY: failed among others, passed alone:", *failed, sep="\n  ", flush=True)
+        _say("\n  ".join(["FLAKY: failed among others, passed alone:", *failed]))
     return alone
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
