@@ -22,9 +22,9 @@ CONFIGURATION = CHECKOUT / "ops" / "compose" / "mendwork.toml"
 
 
 def volumes(service: str) -> dict[str, str]:
-    """What is mounted, by where."""
-    pairs = (each.split(":")[:2] for each in services()[service].get("volumes", []))
-    return {target: source for source, target in pairs}
+    """What is mounted, by where; "" is a volume without a name, which each container has for itself."""
+    found = (each.removesuffix(":ro") for each in services()[service].get("volumes", []))
+    return {target: source for source, _, target in (each.removesuffix(":rw").rpartition(":") for each in found)}
 
 
 class TestFile:
@@ -126,6 +126,28 @@ class TestSecrets:
         assert after == {**before, "provider_api_key": b"mine"}
 
 
+class TestTogether:
+    """What a run of all of it showed."""
+
+    def test_containers_of_one_class_do_not_share_a_state_folder(self) -> None:
+        """They have the same process numbers, by which those of one folder tell each other apart."""
+        own = {name: volumes(name)["/srv/mendwork/.mendwork"] for name in OURS}
+        assert own == {**dict.fromkeys(OURS, ""), "deploy": "deploy"}, "a site of releases stays, and its worker is one"
+
+    def test_no_option_is_one_of_the_docker_command_alone(self) -> None:
+        given = {option for each in services().values() for option in each.get("security_opt", [])}
+        assert given == {"seccomp:unconfined", "apparmor:unconfined"}, "1.29 hands others on as they are"
+
+    def test_temporals_tools_ask_for_addresses_alone_where_nothing_leads_outside(self) -> None:
+        """gRPC's own resolver asks for a TXT record too, which Docker 20.10 leaves without any answer there."""
+        tools = services()["temporal-namespace"]
+        assert tools["environment"]["TEMPORAL_ADDRESS"] == "passthrough:///temporal:7233"
+        assert set(tools["networks"]) == {"work"}
+
+    def test_prometheus_writes_where_its_volume_is(self) -> None:
+        assert f"--storage.tsdb.path={min(volumes('prometheus'), key=len)}" in services()["prometheus"]["command"]
+
+
 class TestConfiguration:
     def test_the_configuration_that_is_mounted_can_be_used(self) -> None:
         settings = load_settings(start=CONFIGURATION.parent, environment={"MENDWORK_STORE_PASSWORD": "p/w"})
@@ -144,7 +166,7 @@ class TestConfiguration:
         for name in OURS:
             _, port = ports[name] or ("", 0)
             assert services()[name]["environment"]["READY"] == f"http://127.0.0.1:{port}/readyz"
-            assert services()[name]["command"][-1].endswith((name, f"{name}.sh"))
+            assert services()[name]["command"][-1] == name
             assert found[name] == port
         assert set(found) <= set(services())
         assert all("watched" in services()[name]["networks"] for name in found)
@@ -177,7 +199,10 @@ class TestImage:
         lines = (CHECKOUT / "Dockerfile").read_text().splitlines()
         assert [line for line in lines if line.startswith("USER ")] == ["USER mendwork"]
         assert any("useradd --uid 1000" in line for line in lines), "the owner that ops/compose/secrets.sh gives keys"
-        assert [name for name in (*OURS, "codec") if services()[name].get("user") == "root"] == ["sandbox"]
-        start = (CHECKOUT / "ops" / "compose" / "sandbox.sh").read_text()
-        assert start.rstrip().endswith("--no-new-privs \\\n    python -P -m worker sandbox")
+        isolating = ["sandbox", "deploy"]
+        assert [name for name in (*OURS, "codec") if services()[name].get("user") == "root"] == isolating
+        assert all(services()[name]["command"][0].endswith("/isolating.sh") for name in isolating)
+        assert [name for name in (*OURS, "codec") if services()[name].get("cap_add")] == isolating
+        start = (CHECKOUT / "ops" / "compose" / "isolating.sh").read_text()
+        assert start.rstrip().endswith('--no-new-privs \\\n    python -P -m worker "$1"')
         assert "exec setpriv --reuid mendwork --regid mendwork --init-groups --bounding-set=-all" in start

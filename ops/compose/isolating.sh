@@ -1,7 +1,12 @@
 #!/bin/sh
-# How the sandbox worker starts in its container: root, who has SYS_ADMIN for this alone, lets the user mendwork limit
-# the memory and the processes of what it runs, and becomes that user, for good and without any capability.
+# How a worker that isolates what it runs starts in its container:   isolating.sh CLASS
+# Root, who has SYS_ADMIN for this alone, shows all of /proc, lets the user mendwork limit the memory and the processes
+# of what it runs, and becomes that user, for good and without any capability.
 set -eu
+# Docker hides parts of /proc; the kernel then lets no namespace inside have one of its own.
+for place in $(cut -d ' ' -f 2 /proc/mounts | grep '^/proc/' | sort -r); do
+    umount "$place"
+done
 groups=/sys/fs/cgroup
 if [ -f "$groups/cgroup.controllers" ]; then
     mount -o remount,bind,rw "$groups"
@@ -21,4 +26,4 @@ else
 fi
 export HOME=/home/mendwork
 exec setpriv --reuid mendwork --regid mendwork --init-groups --bounding-set=-all --inh-caps=-all --no-new-privs \
-    python -P -m worker sandbox
+    python -P -m worker "$1"
