@@ -49,11 +49,12 @@ class Question:
 
 
 async def ask(question: Question, *, effects: Effects, recorder: Recorder) -> CalledModel:
-    """An answer that fits its schema. Raises ModelsExhausted, with the last fault, when no model gave one, and
+    """An answer that fits its schema. Raises ModelsExhausted, with each model's last fault, when none gave one, and
     BudgetExhausted or Overbilled at once: no other model mends those."""
     now: Asking | None = Asking()
-    prompt, last = question.prompt, ""
+    prompt, told = question.prompt, dict[str, str]()
     while now is not None:
+        model = question.chain[now.model]
         try:
             called = await _answer(question, now, prompt, effects)
         except ActivityError as error:
@@ -61,16 +62,17 @@ async def ask(question: Question, *, effects: Effects, recorder: Recorder) -> Ca
             _note_failure(recorder, question, now, faults)
             if faults[-1].kind in MONEY:
                 raise
-            last, now = faults[-1].sentence, next_asking(now, "failed", chain_length=len(question.chain))
+            told[model], now = faults[-1].sentence, next_asking(now, "failed", chain_length=len(question.chain))
             prompt = question.prompt
             continue
         _note_answer(recorder, question, now, called)
         if called.value:
             return called
-        last = f"{called.model} answered {question.schema_name} so that it does not fit: {called.problems[0]}"
+        told[model] = f"it answered {question.schema_name} so that it does not fit: {called.problems[0]}"
         now = next_asking(now, "unfit", chain_length=len(question.chain))
         prompt = question.prompt if now is None or not now.sent_back else await _sent_back(effects, prompt, called)
-    raise ModelsExhausted(f"no model of the chain ({', '.join(question.chain)}) gave a usable answer; the last: {last}")
+    each = "; ".join(f"{model}: {sentence}" for model, sentence in told.items())
+    raise ModelsExhausted(f"no model of the chain gave a usable answer: {each}")
 
 
 async def _answer(question: Question, now: Asking, prompt: str, effects: Effects) -> CalledModel:

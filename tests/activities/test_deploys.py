@@ -23,7 +23,7 @@ from activities.delivery.looking import Snapshot
 from activities.intake import Engine
 from activities.repository.landing import CompensateInput
 from adapters.blobs.memory import MemoryBlobs
-from adapters.target.memory import open_memory
+from adapters.target.memory import MemoryTarget, open_memory
 from domain.build.project import Project
 from domain.delivery.project import Delivery, Step
 from domain.errors import (
@@ -68,9 +68,16 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 class Scene:
     """One project on a target in memory."""
 
-    def __init__(self, root: Path, *, delivery: Delivery = DELIVERY, secrets: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        delivery: Delivery = DELIVERY,
+        secrets: Mapping[str, str] | None = None,
+        target: MemoryTarget | None = None,
+    ) -> None:
         projects = {"shop": replace(SHOP, delivery=delivery), "plain": PLAIN}
-        self.target = open_memory(root)
+        self.target = target or open_memory(root)
         self.blobs = MemoryBlobs()
         self.deploys = Deploys(
             engine=Engine(projects=projects, reasoning=(), coding=(), heartbeat=5),

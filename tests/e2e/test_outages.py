@@ -10,10 +10,12 @@ import random
 import signal
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 import pytest
 
@@ -44,7 +46,7 @@ from tests.postgres import Cluster, running_cluster
 ASKED = 'approve = ["change"]\nreview = false\n'
 ONE = [plan(task("one", "one.py")), change("one", 1, create("one.py", "A = 1\n"))]
 KEPT = Scene(name="kept", consent=ASKED, answers=ONE)
-EXPIRING = Scene(name="expiring", consent=f"{ASKED}approval_seconds = 20\n", answers=ONE)
+EXPIRING = Scene(name="expiring", consent=f"{ASKED}approval_seconds = 45\n", answers=ONE)
 DIAMOND = Scene(
     name="diamond",
     builds=9,
@@ -65,11 +67,12 @@ DIAMOND = Scene(
 )
 SCENES = (KEPT, EXPIRING, DIAMOND)
 SEED = 20_261_121
+OUTAGE_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    with serving(tmp_path_factory.mktemp("outages"), SCENES) as at:
+    with serving(tmp_path_factory.mktemp("outages"), [DIAMOND]) as at:
         yield at
 
 
@@ -102,7 +105,7 @@ def after(seconds: float) -> None:
 
 @contextlib.contextmanager
 def without_workers(at: Workshop) -> Iterator[None]:
-    """All four are killed, and nothing starts them again until the block ends; the server runs on."""
+    """All of them are killed, and nothing starts them again until the block ends; the server runs on."""
     supervisor = json.loads((at.state / "dev.json").read_text())["pid"]
     os.kill(supervisor, signal.SIGSTOP)
     try:
@@ -113,29 +116,49 @@ def without_workers(at: Workshop) -> Iterator[None]:
         os.kill(supervisor, signal.SIGCONT)
 
 
-@pytest.mark.timeout(400)
-def test_all_workers_are_away_while_timers_run_and_an_approval_expires(at: Workshop, undisturbed: str) -> None:
-    kept = begun(at, KEPT)
-    kept_ask = waiting(at, kept)
-    expiring, working = begun(at, EXPIRING), begun(at, DIAMOND)
-    wait_for(lambda: told(at, expiring, "ask.opened"), seconds=60, why="the approval that will expire")
-    with without_workers(at):
-        expiring_ask = told(at, expiring, "ask.opened")[0]
-        sent = answered(at, "approve", kept, kept_ask["digest"], "--by", "ann")
-        assert sent["outcome"] == "sent"  # nobody can rule on it now; it is kept
-        wait_for(lambda: time.time() * 1000 > expiring_ask["deadline"] + 500, why="the end of the approval's time")
-        words = json.dumps({"digest": expiring_ask["digest"], "by": "too late"})
-        late = temporal(at, "workflow", "signal", "-w", expiring, "--name", "approve", "--input", words)
-        assert late.returncode == 0, late.stderr
-        assert told(at, expiring, "ask.closed") == []
-    codes = {name: at.mendwork("watch", name, seconds=240).code for name in (kept, expiring, working)}
-    assert codes == {kept: 0, expiring: 8, working: 0}
-    assert tree(at, working) == undisturbed
-    assert [data["choice"] for data in told(at, expiring, "ask.closed")] == ["expired"]
-    assert "expired" in told(at, expiring, "answer.refused")[0]["reason"]
-    assert [data["by"] for data in told(at, kept, "ask.closed")] == ["ann"]
-    for build in (kept, expiring, working):
-        stands(events(at, build))
+@dataclass(frozen=True, kw_only=True)
+class Away:
+    """All workers of a Mendwork of its own, gone since the monotonic time ``since`` until ``come_back`` is called. The
+    asks are as they were opened before."""
+
+    at: Workshop
+    kept: str
+    kept_ask: dict[str, Any]
+    expiring: str
+    expiring_ask: dict[str, Any]
+    working: str
+    since: float
+    come_back: Callable[[], None]
+
+
+@pytest.fixture(scope="module")
+def away(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Away]:
+    """It is a minute of waiting: the tests between its first and its last one need not wait for it."""
+    with serving(tmp_path_factory.mktemp("away"), SCENES) as at, contextlib.ExitStack() as outage:
+        kept = begun(at, KEPT)
+        kept_ask = waiting(at, kept)
+        expiring, working = begun(at, EXPIRING), begun(at, DIAMOND)
+        wait_for(lambda: told(at, expiring, "ask.opened"), seconds=60, why="the approval that will expire")
+        outage.enter_context(without_workers(at))
+        yield Away(
+            at=at,
+            kept=kept,
+            kept_ask=kept_ask,
+            expiring=expiring,
+            expiring_ask=told(at, expiring, "ask.opened")[0],
+            working=working,
+            since=time.monotonic(),
+            come_back=outage.close,
+        )
+
+
+@pytest.mark.timeout(300)
+def test_while_all_workers_are_away_an_answer_is_kept_and_nothing_is_decided(away: Away) -> None:
+    at = away.at
+    assert time.time() * 1000 < away.expiring_ask["deadline"], "the workers were to be gone before"
+    sent = answered(at, "approve", away.kept, away.kept_ask["digest"], "--by", "ann")
+    assert sent["outcome"] == "sent"  # nobody can rule on it now
+    assert [told(at, build, "ask.closed") for build in (away.kept, away.expiring)] == [[], []]
 
 
 @pytest.mark.timeout(500)
@@ -230,3 +253,25 @@ def test_a_database_server_that_is_restarted_in_the_middle_loses_nothing(
         status = at.status(build)
         calls = len(at.billed())
         assert status["calls"] + status["calls_unknown"] >= calls >= 6
+
+
+@pytest.mark.timeout(500)
+def test_after_a_minute_without_workers_every_build_goes_on_and_an_expired_approval_is_no_yes(
+    away: Away, undisturbed: str
+) -> None:
+    at, (kept, expiring, working) = away.at, (away.kept, away.expiring, away.working)
+    wait_for(lambda: time.monotonic() > away.since + OUTAGE_SECONDS, seconds=90, why="the end of the outage")
+    assert time.time() * 1000 > away.expiring_ask["deadline"]
+    words = json.dumps({"digest": away.expiring_ask["digest"], "by": "too late"})
+    late = temporal(at, "workflow", "signal", "-w", expiring, "--name", "approve", "--input", words)
+    assert late.returncode == 0, late.stderr
+    assert told(at, expiring, "ask.closed") == []
+    away.come_back()
+    codes = {name: at.mendwork("watch", name, seconds=240).code for name in (kept, expiring, working)}
+    assert codes == {kept: 0, expiring: 8, working: 0}
+    assert tree(at, working) == undisturbed
+    assert [data["choice"] for data in told(at, expiring, "ask.closed")] == ["expired"]
+    assert "expired" in told(at, expiring, "answer.refused")[0]["reason"]
+    assert [data["by"] for data in told(at, kept, "ask.closed")] == ["ann"]
+    for build in (kept, expiring, working):
+        stands(events(at, build))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
-from temporalio.worker import Worker
+from temporalio.worker import Interceptor, Worker
 
 from activities.delivery.admission import AdmitDeliveryInput, AdmittedDelivery, Assessed, AssessInput, PinCommitInput
 from activities.delivery.artifacts import BuildArtifactInput, BuiltArtifact
@@ -290,12 +290,20 @@ class Outside:
 
 
 @asynccontextmanager
-async def delivering(client: Client, outside: Outside) -> AsyncIterator[str]:
+async def delivering(
+    client: Client, outside: Outside, *, interceptors: Sequence[Interceptor] = ()
+) -> AsyncIterator[str]:
     """Workers for one delivery; yields their task queue."""
     queue, outside.client = uuid.uuid4().hex, client
     activities = outside.activities()
     async with (
-        Worker(client, task_queue=queue, workflows=[DeliverySaga, KpiWatch], activities=activities),
+        Worker(
+            client,
+            task_queue=queue,
+            workflows=[DeliverySaga, KpiWatch],
+            activities=activities,
+            interceptors=interceptors,
+        ),
         Worker(client, task_queue=f"{queue}-workspace", activities=activities),
         Worker(client, task_queue=f"{queue}-sandbox", activities=activities),
         Worker(client, task_queue=f"{queue}-deploy", activities=activities),

@@ -14,7 +14,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from activities.models import CalledModel, CallModelInput
 from activities.planning import CheckedPlan, CheckPlanInput
 from tests.workflows.fakes import BASE, GREEN, RED, World, fits, refuse, unfit
-from tests.workflows.running import SPEC, UNATTENDED, begin, build, failure_of, serving
+from tests.workflows.running import SPEC, UNATTENDED, begin, build, failure_of, opened, serving
 
 
 async def test_a_build_runs_its_tasks_in_order_each_on_the_last_ones_commit(client: Client) -> None:
@@ -134,8 +134,24 @@ async def test_when_every_model_fails_the_build_says_which_and_why(client: Clien
 
     error = await failure_of(client, World(model=model))
     assert error.type == "ModelsExhausted"
-    assert "(planner)" in error.message
-    assert "the key is wrong" in error.message
+    assert error.message.endswith("gave a usable answer: planner: the key is wrong")
+
+
+async def test_a_stuck_tasks_packet_says_what_each_model_of_the_chain_failed_with(client: Client) -> None:
+    def model(call: CallModelInput) -> CalledModel:
+        if call.key.step == "change":
+            raise refuse("ProviderRefused", f"the key of {call.model} is wrong")
+        return fits(call)
+
+    world, queue = World(model=model), uuid.uuid4().hex
+    async with serving(client, world, queue), asyncio.timeout(60):
+        handle = await begin(client, queue)
+        await opened(world, "task")
+        await handle.signal("abort", {"by": "ann"})
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+    tried = world.of("pack")[0].document["tried"]
+    assert "coder: the key of coder is wrong; second: the key of second is wrong" in tried[-1]["outcome"]
 
 
 @pytest.mark.parametrize(

@@ -91,15 +91,6 @@ class TestQuestions:
             result = await handle.result()
         assert (result["status"], result["missing"]) == ("partial", ["api"])
 
-    async def test_nobody_answers_and_the_task_is_skipped_when_its_time_is_over(self, client: Client) -> None:
-        world = World(gates=lambda r: RED if "-task-api" in r.label else GREEN)
-        world.consent = Consent(approve=(), review=False, question_seconds=0.5)
-        async with running(client, world) as handle:
-            result = await handle.result()
-        assert result["status"] == "partial"
-        closed = next(event.data for event in world.events if event.kind == "ask.closed")
-        assert closed["choice"] == "expired"
-
     async def test_a_commit_by_hand_is_gated_and_becomes_the_result(self, client: Client) -> None:
         world = World(limits=Limits(attempts=1))
         world.gates = lambda r: RED if "-task-store" in r.label else GREEN
@@ -291,16 +282,8 @@ class TestApproval:
         assert ruling["outcome"] == "refused"
         assert "needs a reason" in ruling["reason"]
 
-    async def test_nobody_answers_and_the_build_is_escalated_and_never_landed(self, client: Client) -> None:
-        world = World(consent=Consent(approve=("change",), review=False, approval_seconds=0.5))
-        async with running(client, world) as handle:
-            error = await failure(handle)
-        assert error.type == "Escalated"
-        assert world.of("land_result") == []
-        assert world.events[-1].data["status"] == "escalated"
-
     async def test_an_approval_that_came_too_late_while_no_worker_ran_is_no_approval(self, client: Client) -> None:
-        world = World(consent=Consent(approve=("change",), review=False, approval_seconds=8.0))
+        world = World(consent=Consent(approve=("change",), review=False, approval_seconds=15.0))
         queue = uuid.uuid4().hex
         async with asyncio.timeout(90):
             async with serving(client, world, queue):

@@ -166,6 +166,16 @@ class TestAbort:
                 await stage.ends_with(status="rolled back", sentence="back at release 6")
         assert len(world.of("retract_result")) == 1
 
+    async def test_that_comes_as_the_release_was_promoted_leaves_it_and_its_branch(self, client: Client) -> None:
+        world = Delivered()
+        async with staged(client, world) as stage:
+            await stage.build.signal("abort", {"by": "bob", "reason": "stop"})
+            result = await stage.ends_with(status="promoted", sentence="serves")
+        assert result["status"] == "succeeded"
+        assert world.of("retract_result") == []
+        ended = world.events[-1].data
+        assert ended["sentence"].endswith("`mendwork rollback` takes that back; release 7: serves"), ended
+
     async def test_without_a_target_nothing_is_delivered(self, client: Client) -> None:
         world = World(consent=Consent(approve=(), review=False))
         queue = uuid.uuid4().hex

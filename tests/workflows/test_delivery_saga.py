@@ -191,12 +191,6 @@ class TestBeforeTheSwitch:
         assert "bob rejected the release: on a Friday?" in outside.releases[-1].sentence
         assert outside.production.seen() == PRODUCTION_BEFORE
 
-    async def test_nobody_answers_and_it_is_not_delivered(self, client: Client) -> None:
-        outside = Outside(consent=Consent(approve=("release",), approval_seconds=1.0))
-        error = await failure(client, outside)
-        assert error.type == "Escalated"
-        assert outside.production.seen() == PRODUCTION_BEFORE
-
     async def test_unattended_what_would_be_asked_is_refused(self, client: Client) -> None:
         outside = Outside(consent=Consent(approve=("release",)))
         error = await failure(client, outside, {**REQUEST, "unattended": True})
@@ -381,21 +375,6 @@ class TestGoingBack:
             ask = await asked(outside, "watch")
             await handle.signal("answer", {"ask": ask["id"], "choice": "promote", "by": "bob"})
             assert (await handle.result())["status"] == "promoted"
-
-    async def test_an_undecided_watch_that_nobody_decides_is_led_back(self, client: Client) -> None:
-        thin = replace(GOOD, asked=20, failed=0)
-        delivery = Delivery(
-            target="local", run=("serve",), watch=replace(QUICK, on_no_data="ask", on_inconclusive="ask")
-        )
-        outside = Outside(
-            delivery=delivery,
-            consent=Consent(approve=(), approval_seconds=1.0),
-            window=lambda o: Window(number=o.number, seconds=1, candidate=thin, baseline=thin),
-        )
-        await failure(client, outside)
-        assert outside.event("ask.closed")["choice"] == "expired"
-        assert outside.releases[-1].status == "rolled back"
-        assert outside.production.seen() == PRODUCTION_BEFORE
 
 
 class TestARollbackThatIsAskedFor:

@@ -375,7 +375,7 @@ async def test_holds_of_lost_calls_expire_a_day_after_they_were_taken(client: Cl
 
 async def _running(client: Client, name: str) -> None:
     """Wait until the workflow runs."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await TemporalSagas(client).standings([name]))[name].state != RUNNING:  # noqa: ASYNC110 - it is elsewhere
             await asyncio.sleep(0.01)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, FailureError
 
 from workflows.delivery.approving import approve_final
 from workflows.delivery.context import Delivering
@@ -90,6 +91,8 @@ async def watch(d: Delivering) -> None:
     if outcome.kind != "pass":
         by = f"{outcome.by}: " if outcome.by else ""
         raise Stopped("KpiBreach" if outcome.kind == "fail" else "WatchEnded", f"{by}{outcome.reason}"[:300])
+    if d.wanted_back:  # said after the last look, before anybody heard of its verdict: who was told yes counts
+        raise Stopped("WatchEnded", d.wanted_back[:300])
 
 
 async def _watched(d: Delivering) -> WatchOutcome:
@@ -114,7 +117,7 @@ async def _watched(d: Delivering) -> WatchOutcome:
     while not child.done():
         await workflow.wait_condition(lambda: child.done() or bool(d.undecided) or bool(d.wanted_back))
         if d.wanted_back and not child.done():
-            await child.signal("stop", {"by": d.wanted_back})
+            await _tell(child, "stop", {"by": d.wanted_back})
             break
         if d.undecided and not child.done():
             await _ask(d, child)
@@ -127,7 +130,7 @@ async def _ask(d: Delivering, child: workflow.ChildWorkflowHandle[KpiWatch, Watc
     sentence = f"release {d.found.release} serves, and its watch cannot tell: {undecided.get('reason', '')}"
     digest = (await d.pack({"about": "watch", "release": d.found.release, **undecided})).digest
     if d.request.unattended:
-        await child.signal("decided", {"choice": "roll back", "by": "nobody: unattended"})
+        await _tell(child, "decided", {"choice": "roll back", "by": "nobody: unattended"})
         return
     answer = await d.desk.ask(
         d.asking("watch", sentence, WATCH, digest), unless=lambda: child.done() or bool(d.wanted_back)
@@ -137,7 +140,13 @@ async def _ask(d: Delivering, child: workflow.ChildWorkflowHandle[KpiWatch, Watc
         return
     choice = {"promote": "promote", "extend": "extend"}.get(answer.choice, "roll back")
     by = answer.by if answer.choice != "expired" else "nobody: not answered in time"
-    await child.signal("decided", {"choice": choice, "by": by})
+    await _tell(child, "decided", {"choice": choice, "by": by})
+
+
+async def _tell(child: workflow.ChildWorkflowHandle[KpiWatch, WatchOutcome], name: str, word: dict[str, str]) -> None:
+    """To a watch that may have ended a moment ago, of which this saga hears next."""
+    with contextlib.suppress(FailureError):
+        await child.signal(name, word)
 
 
 async def _baseline(d: Delivering) -> str:

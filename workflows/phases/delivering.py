@@ -19,16 +19,19 @@ from workflows.policies import STORE, to_its_end
 with workflow.unsafe.imports_passed_through():
     from activities.delivery.lanes import Lanes, LookInput
     from domain.delivery.requests import DeliveryRequest, delivery_saga_id
-    from domain.ports.releases import UNCLEAR
+    from domain.ports.releases import PROMOTED, UNCLEAR
     from domain.ports.sagas import RUNNING
     from domain.risk.evidence import Made
 
 LOOK_HEARTBEATS = 4
 """After so many heartbeats a build that waits looks at its delivery: one that was terminated reports nothing."""
 
+TOO_LATE = "its abort came after the release was promoted: `mendwork rollback` takes that back"
+
 
 async def deliver(build: Build) -> str:
-    """Start the delivery and wait for its report. An abort is passed on, and the report awaited all the same."""
+    """Start the delivery and wait for its report. An abort is passed on, and the report awaited all the same: a release
+    that was promoted before it heard of that serves, and the build ends with it."""
     await build.enter("deliver")
     if not build.state.delivering:
         await _start(build)
@@ -37,7 +40,9 @@ async def deliver(build: Build) -> str:
         await _report(build, renew=True)
     except asyncio.CancelledError:
         await to_its_end(_abort(build))
-        raise
+        if build.state.delivered["status"] != PROMOTED:
+            raise
+        build.state.note = "; ".join(filter(None, [build.state.note, TOO_LATE]))
     return "done"
 
 
