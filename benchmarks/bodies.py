@@ -12,7 +12,6 @@ processes of each side and of the server, says on a busy machine what a quiet on
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import shutil
@@ -38,12 +37,15 @@ from adapters.temporal.state import DevState, read_state
 from benchmarks.engine.bare import Bare
 from benchmarks.engine.tree import draw
 from benchmarks.engine.world import serving_bare
-from benchmarks.processes import cpu_below, cpu_of
+from benchmarks.ground.printing import options, say
+from benchmarks.ground.processes import cpu_below, cpu_of
+from benchmarks.ground.waiting import all_ended
 from tests.e2e.workshop import MUL, PLAN, SPEC, SQUARE, Workshop
 from worker import PARTS
 
 LIMIT = 1.3
 ROUNDS = 9
+_PATIENCE = 300.0
 ANSWERS: list[dict[str, Any]] = [
     {"role": "Plan", "answer": PLAN},
     {"role": "Change", "task": "mul", "answer": MUL},
@@ -113,7 +115,7 @@ class Bench:
         handle = await self.client.start_workflow(
             "BuildSaga", {"spec": SPEC, "project": "calc"}, id=name, task_queue="mendwork"
         )
-        await handle.result()
+        await all_ended([handle], seconds=_PATIENCE)
         told = await handle.describe()
         assert told.close_time is not None  # noqa: S101 - it has a result
         wall = (told.close_time - told.start_time).total_seconds()
@@ -171,13 +173,13 @@ def main(rounds: int = ROUNDS, *, plain: bool = False) -> float:
         extra = '[sandbox]\nengine = "mount"\n' if plain else ""
         with here.running(extra=extra):
             taken = asyncio.run(compare(here, rounds))
-    _say("                wall ms    CPU ms")
+    say("                wall ms    CPU ms")
     for who, values in zip(("ours", "plain loop", "bare tree"), zip(*taken, strict=True), strict=True):
         wall, cpu = (1000 * statistics.median(map(of, values)) for of in (_wall, _cpu))
-        _say(f"{who:<12} {wall:10.0f}{cpu:10.0f}")
+        say(f"{who:<12} {wall:10.0f}{cpu:10.0f}")
     ratio, dearer = (statistics.median((of(o) - of(b)) / of(p) for o, p, b in taken) for of in (_wall, _cpu))
-    _say(f"ratio        {ratio:10.2f}{dearer:10.2f}")
-    _say(f"\n(ours - bare tree) / plain loop; at most {LIMIT} is allowed by the clock. Medians of {rounds} builds")
+    say(f"ratio        {ratio:10.2f}{dearer:10.2f}")
+    say(f"\n(ours - bare tree) / plain loop; at most {LIMIT} is allowed by the clock. Medians of {rounds} builds")
     return ratio
 
 
@@ -189,15 +191,9 @@ def _cpu(took: Took) -> float:
     return took.cpu
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Whole builds beside the same bodies in a plain loop.")
-    parser.add_argument("--quick", action="store_true", help="one round: whether it still works")
+    parser = options("Whole builds beside the same bodies in a plain loop.", quick="one round: whether it still works")
     parser.add_argument("--plain", action="store_true", help="run tests without isolation")
-    asked = parser.parse_args()
-    found = main(1 if asked.quick else ROUNDS, plain=asked.plain)
-    sys.exit(0 if asked.quick or found <= LIMIT else 1)
+    given = parser.parse_args()
+    found = main(1 if given.quick else ROUNDS, plain=given.plain)
+    sys.exit(0 if given.quick or found <= LIMIT else 1)

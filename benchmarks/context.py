@@ -7,7 +7,6 @@ the changed function without its docstring, from whose words the spec was made. 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from activities.repository.selecting import Selector, Wish
 from adapters.code import open_code
+from benchmarks.ground.printing import options, say
 from domain.build.project import Limits
 from domain.context.packing import Measure
 from domain.ports.workspace import TreeFile
@@ -30,16 +30,16 @@ _HEAD = f"{'repository':<16}{'budget':>16}{'cases':>7}{'full':>7}{'shown':>7}{'M
 
 async def recall(folder: Path, *, cases: int) -> None:
     """The first table."""
-    _say(_HEAD)
+    say(_HEAD)
     totals: dict[str, list[Found]] = {}
     for name in PYTHON:
         repository = opened(name, folder, count=cases)
         for label, budget, bare in _ways(repository):
             found = await measured(repository, folder / "state", budget=budget, bare=bare)
             totals.setdefault(label, []).extend(found)
-            _say(_row(name, f"{label} {budget}", found))
+            say(_row(name, f"{label} {budget}", found))
     for label, found in totals.items():
-        _say(_row("all", label, found))
+        say(_row("all", label, found))
 
 
 def _ways(repository: Repository) -> Iterator[tuple[str, int, bool]]:
@@ -71,7 +71,7 @@ async def speed(folder: Path, *, files: int) -> None:
     again = Selector(sources=changed, index=open_code(folder / "state"))
     began = time.perf_counter()
     more = await again.prepare("made", changed.tree())
-    _say(f"\n{files} files: {read} read in {indexed:.2f} s ({1000 * indexed / files:.2f} ms a file); "
+    say(f"\n{files} files: {read} read in {indexed:.2f} s ({1000 * indexed / files:.2f} ms a file); "
           f"after a change of 3: {more} read in {time.perf_counter() - began:.3f} s; "
           f"one selection {chosen:.3f} s ({1e6 * chosen / files:.0f} us a file)")  # fmt: skip
 
@@ -84,10 +84,6 @@ async def _choose(selector: Selector, tree: Sequence[TreeFile]) -> float:
     began = time.perf_counter()
     await selector.select(wish, tree)
     return time.perf_counter() - began
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
 
 
 def made(files: int) -> Iterator[tuple[str, str]]:
@@ -105,9 +101,11 @@ def made(files: int) -> Iterator[tuple[str, str]]:
 
 def main(argv: Sequence[str]) -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.context")
-    parser.add_argument("--quick", action="store_true", help="fewer cases and files")
-    quick: bool = parser.parse_args(argv).quick
+    quick: bool = (
+        options("What a selected context shows, and what it costs.", quick="fewer cases and files")
+        .parse_args(argv)
+        .quick
+    )
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(recall(Path(folder), cases=2 if quick else 15))
         asyncio.run(speed(Path(folder), files=200 if quick else 5_000))

@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import os
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from adapters.git.adapter import GitPorts, open_git
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.toolchain import default_toolchain
 from benchmarks.files import git, make_repository
+from benchmarks.ground.printing import say
 from domain.build.project import Project
 from domain.environment.project import Setup
 
@@ -105,7 +105,7 @@ async def main(rounds: int, *, plain: bool) -> None:
         site = await open_site(Path(name), plain=plain)
         began = time.perf_counter()
         made = await site.prepare()
-        _say("built", time.perf_counter() - began, f"{made.bytes / 1e6:.1f} MB" if made.built else "it was there")
+        _row("built", time.perf_counter() - began, f"{made.bytes / 1e6:.1f} MB" if made.built else "it was there")
         again: list[float] = []
         bare: list[float] = []
         shown: list[float] = []
@@ -119,14 +119,13 @@ async def main(rounds: int, *, plain: bool) -> None:
                 began = time.perf_counter()
                 await site.run(key)
                 times.append(time.perf_counter() - began)
-        _say("found again", statistics.median(again), f"{rounds} times")
-        _say("a run without it", statistics.median(bare), "")
-        _say("a run on top of it", statistics.median(shown), "")
+        _row("found again", statistics.median(again), f"{rounds} times")
+        _row("a run without it", statistics.median(bare), "")
+        _row("a run on top of it", statistics.median(shown), "")
 
 
-def _say(what: str, seconds: float, more: str) -> None:
-    sys.stdout.write(f"{what:<20} {1000 * seconds:9.1f} ms  {more}".rstrip() + "\n")
-    sys.stdout.flush()
+def _row(what: str, seconds: float, more: str) -> None:
+    say(f"{what:<20} {1000 * seconds:9.1f} ms  {more}".rstrip())
 
 
 if __name__ == "__main__":

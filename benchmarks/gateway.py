@@ -9,7 +9,6 @@ threads together. The differences are the medians of the rounds' own differences
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -33,6 +32,7 @@ from adapters.models.endpoint import Endpoint
 from adapters.models.engine import engine
 from adapters.schemas import open_schemas
 from adapters.store import open_store
+from benchmarks.ground.printing import is_quick, say
 from domain.build.prompt import Prompt
 from domain.money.budget import Budget, Payer
 from domain.money.usage import Price
@@ -162,25 +162,18 @@ async def _millis(call: Call, times: int) -> float:
 def _show(taken: Mapping[str, list[float]]) -> Mapping[str, float]:
     limits = {"adapter": ALONE, "with ledger and blobs": WHOLE}
     over = {}
-    _say("a call                    CPU ms  over litellm  at most")
+    say("a call                    CPU ms  over litellm  at most")
     for name, values in taken.items():
         first = next(iter(taken.values()))
         more = statistics.median(a - b for a, b in zip(values, first, strict=True))
         over[name] = more
         limit = f"{limits[name]:9.1f}" if name in limits else ""
-        _say(f"{name:<22} {statistics.median(values):9.2f} {more:13.2f}{limit}")
+        say(f"{name:<22} {statistics.median(values):9.2f} {more:13.2f}{limit}")
     return over
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="CPU of a model call over litellm itself.")
-    parser.add_argument("--quick", action="store_true", help="two calls of each: whether it still works")
-    quick = parser.parse_args().quick
+    quick = is_quick("CPU of a model call over litellm itself.", quick="two calls of each: whether it still works")
     found = asyncio.run(main(1, 2) if quick else main())
     broken = found["adapter"] > ALONE or found["with ledger and blobs"] > WHOLE
     sys.exit(0 if quick or not broken else 1)

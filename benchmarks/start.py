@@ -8,7 +8,6 @@ same with the embedded server's own start. CPU seconds are those of all the proc
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import signal
@@ -31,7 +30,8 @@ from temporalio.service import RPCError
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
 from adapters.temporal.state import read_state
-from benchmarks.processes import cpu_below
+from benchmarks.ground.printing import is_quick, say
+from benchmarks.ground.processes import cpu_below
 from tests.e2e.workshop import DEV, MENDWORK, Workshop
 
 HELP, READY = 0.35, 3.0
@@ -130,7 +130,7 @@ async def starts(folder: Path, times: int, *, with_server: bool) -> list[Took]:
 def main(helps: int = HELPS, times: int = STARTS) -> bool:
     """Print the table; whether all limits hold."""
     help_once()
-    _say("                      wall s      CPU s  at most")
+    say("                      wall s      CPU s  at most")
     holds = _show("mendwork --help", [help_once() for _ in range(helps)], HELP)
     with tempfile.TemporaryDirectory(prefix="mendwork-bench-") as name:
         folder = Path(name)
@@ -141,7 +141,7 @@ def main(helps: int = HELPS, times: int = STARTS) -> bool:
 
 def _show(what: str, taken: Sequence[Took], limit: float | None) -> bool:
     wall = _median(taken, lambda took: took.wall)
-    _say(f"{what:<18} {wall:9.2f} {_median(taken, lambda took: took.cpu):10.2f} {limit or ''!s:>8}")
+    say(f"{what:<18} {wall:9.2f} {_median(taken, lambda took: took.cpu):10.2f} {limit or ''!s:>8}")
     return limit is None or wall <= limit
 
 
@@ -149,14 +149,9 @@ def _median(taken: Sequence[Took], of: Callable[[Took], float]) -> float:
     return statistics.median(map(of, taken))
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="The time to an answer and to workers that take work.")
-    parser.add_argument("--quick", action="store_true", help="one of each: whether it still works")
-    quick = parser.parse_args().quick
+    quick = is_quick(
+        "The time to an answer and to workers that take work.", quick="one of each: whether it still works"
+    )
     held = main(1, 1) if quick else main()
     sys.exit(0 if quick or held else 1)

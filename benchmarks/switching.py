@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 from adapters.target.local.adapter import LocalTarget, open_local
 from adapters.target.local.loopback import free_port
 from adapters.target.local.overview import stop_all
+from benchmarks.ground.printing import say
 from domain.kpi.probe import Probe
 from domain.ports.target import HEALTHY, PRODUCTION, Order, Site, Unit
 
@@ -186,14 +187,14 @@ async def plain(folder: Path) -> AsyncIterator[str]:
 
 async def compare(target: LocalTarget, url: str) -> None:
     """With and without a switch, in turn, on the same proxy."""
-    _say("requests/s  what      asked  failed  p50 ms  p95 ms  switch s  first new answer s")
+    say("requests/s  what      asked  failed  p50 ms  p95 ms  switch s  first new answer s")
     live = 1
     for rate in (50.0, 500.0):
         for _ in range(ROUNDS):
-            _say(_row(rate, "baseline", await Load(url, rate).run(SECONDS)))
+            say(_row(rate, "baseline", await Load(url, rate).run(SECONDS)))
             seen, took, first = await switched(target, url, rate, to=3 - live, before=live)
             live = 3 - live
-            _say(_row(rate, "switch", seen) + f"  {took:8.3f}  {first:18.3f}")
+            say(_row(rate, "switch", seen) + f"  {took:8.3f}  {first:18.3f}")
 
 
 async def layers(urls: dict[str, str]) -> None:
@@ -202,15 +203,10 @@ async def layers(urls: dict[str, str]) -> None:
     for _ in range(ROUNDS):
         for name, url in urls.items():
             found[name].append(await Load(url, 50).run(SECONDS / 2))
-    _say("\nat 50 requests/s             p50 ms  p95 ms  failed")
+    say("\nat 50 requests/s             p50 ms  p95 ms  failed")
     for name, each in found.items():
         middle = [statistics.median(seen.percentile(share) for seen in each) for share in (0.5, 0.95)]
-        _say(f"{name:<27}  {middle[0]:6.2f}  {middle[1]:6.2f}  {sum(seen.failed for seen in each):6}")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+        say(f"{name:<27}  {middle[0]:6.2f}  {middle[1]:6.2f}  {sum(seen.failed for seen in each):6}")
 
 
 def _row(rate: float, what: str, seen: Seen) -> str:

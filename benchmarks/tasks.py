@@ -10,7 +10,6 @@ taken, the result is checked out afresh, what was written is read back by digest
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 from activities.gates import read_back
 from adapters.git.adapter import GitPorts, open_git
 from benchmarks.files import alone, commit_all, make_repository, path_of
+from benchmarks.ground.printing import options, say
 from domain.build.change import Change, Edit, FileOperation
 from domain.build.project import Project
 from domain.ports.workspace import CommitRequest
@@ -197,15 +197,15 @@ async def compare(files: int, rounds: int, *, folder: Path | None = None) -> tup
 
 async def main(sizes: Sequence[int], rounds: int, *, folder: Path | None = None) -> float:
     """Print the table; the largest ratio."""
-    _say("files  who    " + "".join(f"{name:>10}" for name in STEPS) + "     whole  ratio")
+    say("files  who    " + "".join(f"{name:>10}" for name in STEPS) + "     whole  ratio")
     worst = 0.0
     for files in sizes:
         ours, shell = await compare(files, rounds, folder=folder)
         ratio = ours.whole() / shell.whole()
         worst = max(worst, ratio)
-        _say(_row(files, "shell", shell))
-        _say(f"{_row(files, 'ours', ours)}  {ratio:5.2f}")
-    _say(f"\nmilliseconds, medians of {rounds} tasks; at most {MOST} times the shell's are allowed")
+        say(_row(files, "shell", shell))
+        say(f"{_row(files, 'ours', ours)}  {ratio:5.2f}")
+    say(f"\nmilliseconds, medians of {rounds} tasks; at most {MOST} times the shell's are allowed")
     return worst
 
 
@@ -214,16 +214,13 @@ def _row(files: int, who: str, times: Times) -> str:
     return f"{files:5}  {who:<5}  {cells}{times.whole():10.1f}"
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="A task's own time beside the same git commands in a shell loop.")
-    parser.add_argument("--quick", action="store_true", help="two tasks on 50 files: whether it still works")
+    parser = options(
+        "A task's own time beside the same git commands in a shell loop.",
+        quick="two tasks on 50 files: whether it still works",
+    )
     parser.add_argument("--folder", type=Path, help="where to make the repositories")
-    asked = parser.parse_args()
-    sizes, rounds = (SIZES[:1], 2) if asked.quick else (SIZES, _ROUNDS)
-    found = asyncio.run(main(sizes, rounds, folder=asked.folder))
-    sys.exit(0 if asked.quick or found <= MOST else 1)
+    given = parser.parse_args()
+    sizes, rounds = (SIZES[:1], 2) if given.quick else (SIZES, _ROUNDS)
+    found = asyncio.run(main(sizes, rounds, folder=given.folder))
+    sys.exit(0 if given.quick or found <= MOST else 1)

@@ -23,6 +23,7 @@ from adapters.telemetry.calls import WatchedModel
 from adapters.telemetry.export import close_provider, open_provider
 from adapters.telemetry.metrics import Metrics
 from adapters.telemetry.tracing import Tracing
+from benchmarks.ground.printing import say
 from domain.money.usage import Quote, Usage
 from domain.ports.language_model import CallKey, ModelAnswer, ModelRequest
 
@@ -111,12 +112,11 @@ async def main(rounds: int = ROUNDS, times: int = A_ROUND) -> float:
 def _show(taken: dict[str, list[float]], *, scrape: float, size: int) -> float:
     medians = {name: statistics.median(values) for name, values in taken.items()}
     added = {name: value - medians["bare"] for name, value in medians.items()}
-    out = sys.stdout.write
     for name, value in medians.items():
-        out(f"{name:32} {value:8.4f} ms a try, {added[name]:8.4f} ms more than bare\n")
-    out(f"{'a scrape':32} {scrape:8.4f} ms for {size} bytes\n")
+        say(f"{name:32} {value:8.4f} ms a try, {added[name]:8.4f} ms more than bare")
+    say(f"{'a scrape':32} {scrape:8.4f} ms for {size} bytes")
     most = max(added.values())
-    out(f"{'most':32} {most:8.4f} ms an operation; the limit is {LIMIT_MILLIS:g} ms\n")
+    say(f"{'most':32} {most:8.4f} ms an operation; the limit is {LIMIT_MILLIS:g} ms")
     return most
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.testing import ActivityEnvironment
 
 from adapters.store.memory import MemoryStore
@@ -23,10 +23,12 @@ from benchmarks.bodies import calls_of
 from benchmarks.engine.bare import Bare, Tree
 from benchmarks.engine.tree import BOOKKEEPING, draw, steps, without
 from benchmarks.engine.world import QUEUES, Faked, Instant, serving_bare, serving_ours
+from benchmarks.ground.processes import cpu_below
+from benchmarks.ground.waiting import Unfinished, all_ended, until
 from benchmarks.langgraph.asking import asking, model
 from benchmarks.langgraph.ours import Slow
-from benchmarks.langgraph.theirs import STEPS, go_on, graph_of
-from benchmarks.processes import cpu_below
+from benchmarks.langgraph.theirs import CALLS, STEPS, go_on, graph_of
+from benchmarks.scale.site import _steady
 from tests.workflows.running import SPEC
 
 
@@ -88,8 +90,7 @@ async def test_what_a_build_called_can_be_called_again_in_its_order(client: Clie
         bodies = {_name(body): body for body in world.activities()}
         calls = await calls_of(client, name, bodies)
     order = [call.name for call in calls if call.name not in BOOKKEEPING]
-    assert order[:5] == ["admit_build", "fetch_base", "measure_base", "render_plan_prompt", "call_model"]
-    assert order[-2:] == ["advance_head", "land_result"]
+    assert order == [step.rpartition("/")[2] for step in STEPS]  # LangGraph is given the same work
     change = next(call for call in calls if call.name == "call_model" and call.given.key.step == "change")
     again = await ActivityEnvironment().run(bodies["call_model"], change.given)
     assert (again.model, again.problems) == ("coder", ())
@@ -123,6 +124,39 @@ async def test_workers_are_ready_when_the_last_queue_is_polled(client: Client) -
         await waiting
 
 
+async def test_what_does_not_end_is_named_with_what_it_waits_for(client: Client) -> None:
+    name = f"build-notes-{uuid.uuid4().hex}"
+    handle = await client.start_workflow("BuildSaga", SPEC, id=name, task_queue=uuid.uuid4().hex)
+    with pytest.raises(Unfinished, match=rf"1 of 1 have not ended: {name} \(a workflow task, try 1\)"):
+        await all_ended([handle], seconds=0.5)
+    with pytest.raises(Unfinished, match="no sheep"):
+        await until(lambda: False, seconds=0.0, what=lambda: "no sheep")
+    await handle.terminate()
+
+
+async def test_a_wait_ends_with_the_first_failure_and_stops_what_goes_on_beside(client: Client) -> None:
+    stopped = asyncio.Event()
+
+    async def beside() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    handle = await client.start_workflow("BuildSaga", SPEC, id=uuid.uuid4().hex, task_queue=uuid.uuid4().hex)
+    await handle.terminate()
+    with pytest.raises(WorkflowFailureError):
+        await all_ended([handle], seconds=60, also=[beside()])
+    assert stopped.is_set()
+
+
+def test_calls_are_counted_while_there_are_more_than_turns() -> None:
+    ramp = [0.0, 10.0, 20.0, 30.0]
+    steady = (30.0 + 0.1 * number for number in range(1, 9))
+    assert _steady([*ramp, *steady, 40.0, 50.0, 60.0, 70.0]) == pytest.approx(10.0)
+    assert _steady([1.0]) == 0.0
+
+
 def test_the_cpu_of_a_child_that_has_ended_counts() -> None:
     before = cpu_below(os.getpid())
     code = "import time\nwhile time.process_time() < 0.2: pass"
@@ -132,11 +166,11 @@ def test_the_cpu_of_a_child_that_has_ended_counts() -> None:
 
 async def test_a_thread_of_langgraph_that_died_goes_on_at_its_last_checkpoint() -> None:
     async with model(0.0) as asked, asking(asked.url) as ask:
-        deaths = iter(["store"])
+        deaths = iter(["once"])
 
         async def dying(key: str, question: str) -> str:
             answer = await ask(key, question)
-            if key.endswith("/store") and next(deaths, ""):
+            if key.endswith("/store/call_model") and next(deaths, ""):
                 raise ConnectionError("killed before the answer was kept")
             return answer
 
@@ -145,8 +179,8 @@ async def test_a_thread_of_langgraph_that_died_goes_on_at_its_last_checkpoint() 
             await go_on(graph, "thread-1")
         await go_on(graph, "thread-1")
         await go_on(graph, "thread-1")
-    assert asked.keys == {"thread-1/plan": 1, "thread-1/store": 2, "thread-1/api": 1}
-    assert (asked.total, asked.again, len(STEPS)) == (4, 1, 3)
+    assert asked.keys == {"thread-1/call_model": 1, "thread-1/store/call_model": 2, "thread-1/api/call_model": 1}
+    assert (asked.total, asked.again, len(CALLS)) == (4, 1, 3)
 
 
 async def test_our_side_asks_the_same_three_questions(client: Client) -> None:

@@ -7,12 +7,13 @@ one server, 1, 10 and 50 at once. "bare, work only" leaves out what a program wi
 snapshots, accounts and places would leave out: it is shown, once, and not limited.
 
 A ratio is the median of the rounds' own ratios, so that a machine that is busy for a while moves both sides. Workers
-and clients are one process; CPU seconds are those of the process and of the server, for one build.
+and clients are one process; CPU seconds are those of the process and of the server, for one build. A round costs about
+a second and a half of processor for each build and tree in it; when five minutes of a size are over no further round of
+it begins, and what has not ended after ten minutes is named.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import statistics
@@ -34,11 +35,15 @@ from adapters.temporal.server import DevServer, ServerPlan
 from benchmarks.engine.bare import Bare, Tree
 from benchmarks.engine.tree import BOOKKEEPING, draw, steps, without
 from benchmarks.engine.world import serving_bare, serving_ours
-from benchmarks.processes import cpu_of
+from benchmarks.ground.printing import is_quick, say, tell
+from benchmarks.ground.processes import cpu_of
+from benchmarks.ground.waiting import Handle, all_ended
 
 LIMIT = 1.3
 SIZES: Mapping[int, int] = {1: 7, 10: 3, 50: 2}
-"""Builds at once, and how many rounds of them."""
+"""Builds at once, and at most how many rounds of them."""
+ENOUGH, PATIENCE = 300.0, 600.0
+"""Seconds after which no further round of a size begins, and after which one is given up."""
 WORK = "bare, work only"
 SPEC = {"spec": "# Tags\nNotes get tags.", "project": "notes"}
 
@@ -58,10 +63,10 @@ class Took:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of those compared: its workers, and how a build is run to its end on a queue."""
+    """One of those compared: its workers, and how a build is started on a queue."""
 
     serving: Callable[[str], AbstractAsyncContextManager[None]]
-    run: Callable[[str], Awaitable[object]]
+    start: Callable[[str], Awaitable[Handle]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,33 +78,34 @@ class Stand:
     bare: Client
 
     def engine(self) -> Side:
-        return Side(serving=lambda queue: serving_ours(self.ours, queue), run=self.build)
+        return Side(serving=lambda queue: serving_ours(self.ours, queue), start=self.build)
 
     def tree(self, tree: Tree) -> Side:
-        async def run(queue: str) -> object:
-            return await self.bare.execute_workflow(Bare.run, tree, id=f"bare-{uuid.uuid4().hex}", task_queue=queue)
+        async def start(queue: str) -> Handle:
+            return await self.bare.start_workflow(Bare.run, tree, id=f"bare-{uuid.uuid4().hex}", task_queue=queue)
 
-        return Side(serving=lambda queue: serving_bare(self.bare, queue), run=run)
+        return Side(serving=lambda queue: serving_bare(self.bare, queue), start=start)
 
-    async def build(self, queue: str) -> str:
-        """Run one build; its name."""
-        name = f"build-notes-{uuid.uuid4().hex}"
-        await self.ours.execute_workflow("BuildSaga", SPEC, id=name, task_queue=queue)
-        return name
+    async def build(self, queue: str) -> Handle:
+        """Start one build."""
+        return await self.ours.start_workflow("BuildSaga", SPEC, id=f"build-notes-{uuid.uuid4().hex}", task_queue=queue)
 
     async def drawn(self) -> Tree:
         """The tree of a build."""
         queue = uuid.uuid4().hex
         async with serving_ours(self.ours, queue):
-            return await draw(self.ours, await self.build(queue))
+            build = await self.build(queue)
+            await all_ended([build], seconds=PATIENCE)
+            return await draw(self.ours, build.id)
 
     async def play(self, side: Side, builds: int) -> Took:
         """So many at once; one comes before and does not count."""
         queue = uuid.uuid4().hex
         async with side.serving(queue):
-            await side.run(queue)
+            await all_ended([await side.start(queue)], seconds=PATIENCE)
             wall, workers, server = time.perf_counter(), time.process_time(), cpu_of(self.server)
-            await asyncio.gather(*(side.run(queue) for _ in range(builds)))
+            handles = await asyncio.gather(*(side.start(queue) for _ in range(builds)))
+            await all_ended(handles, seconds=PATIENCE)
             return Took(
                 wall=time.perf_counter() - wall,
                 workers=time.process_time() - workers,
@@ -130,18 +136,27 @@ async def main(sizes: Mapping[int, int] = SIZES) -> float:
             "bare": here.tree(tree),
             "ours": here.engine(),
         }
-        _say("builds  who                  wall s  ratio   CPU s a build: workers   server     both  ratio")
+        say("builds  who                rounds   wall s  ratio   CPU s a build: workers   server     both  ratio")
         worst = 0.0
         for builds, rounds in sizes.items():
-            taken: dict[str, list[Took]] = {name: [] for name in sides}
-            for number in range(rounds):
-                for name in sides if number % 2 else reversed(sides):
-                    if name != WORK or number == 0:
-                        taken[name].append(await here.play(sides[name], builds))
-            worst = max(worst, _show(builds, taken))
-        _say(f"\na build: {1 + sum(len(each.children) for each in tree.rounds)} workflows, {steps(tree)} activities; "
+            worst = max(worst, _show(builds, await compare(here, sides, builds, rounds)))
+        say(f"\na build: {1 + sum(len(each.children) for each in tree.rounds)} workflows, {steps(tree)} activities; "
              f"at most {LIMIT} times the bare tree's time is allowed")  # fmt: skip
     return worst
+
+
+async def compare(here: Stand, sides: Mapping[str, Side], builds: int, rounds: int) -> Mapping[str, Sequence[Took]]:
+    """Rounds in turns: at least one, and no further one when there has been ENOUGH."""
+    taken: dict[str, list[Took]] = {name: [] for name in sides}
+    began = time.monotonic()
+    for number in range(rounds):
+        if number and time.monotonic() - began > ENOUGH:
+            break
+        for name in list(sides) if number % 2 else reversed(list(sides)):
+            if name != WORK or number == 0:
+                tell(f"{builds} at once, {name}: round {number + 1} of at most {rounds}")
+                taken[name].append(await here.play(sides[name], builds))
+    return taken
 
 
 def _show(builds: int, taken: Mapping[str, Sequence[Took]]) -> float:
@@ -151,7 +166,7 @@ def _show(builds: int, taken: Mapping[str, Sequence[Took]]) -> float:
         dearer = _median([took.cpu / bare.cpu for took, bare in zip(all_of, taken["bare"], strict=False)])
         workers, server = (_median([getattr(took, who) / builds for took in all_of]) for who in ("workers", "server"))
         wall = _median([took.wall for took in all_of])
-        _say(f"{builds:6}  {name:<18} {wall:8.2f} {ratio:6.2f} {workers:24.3f} {server:8.3f} "
+        say(f"{builds:6}  {name:<18} {len(all_of):6} {wall:8.2f} {ratio:6.2f} {workers:24.3f} {server:8.3f} "
              f"{workers + server:8.3f} {dearer:6.2f}")  # fmt: skip
     return ratio
 
@@ -160,14 +175,9 @@ def _median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Builds with nothing outside, beside a bare tree of the same shape.")
-    parser.add_argument("--quick", action="store_true", help="one round of one build: whether it still works")
-    quick = parser.parse_args().quick
+    quick = is_quick(
+        "Builds with nothing outside, beside a bare tree of the same shape.", quick="one round of one build"
+    )
     found = asyncio.run(main({1: 1} if quick else SIZES))
     sys.exit(0 if quick or found <= LIMIT else 1)

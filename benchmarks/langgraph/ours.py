@@ -1,7 +1,8 @@
-"""The three steps in Mendwork: ``python -m benchmarks.langgraph.ours TEMPORAL STORE MODEL`` serves until it is killed.
+"""The build in Mendwork: ``python -m benchmarks.langgraph.ours TEMPORAL STORE MODEL FOLDER`` serves until it is killed.
 
 The workers of all four classes in one process. A build asks the model for a plan and, one after the other, for the
-changes of its two tasks; what would touch a repository or a sandbox answers at once. The store is PostgreSQL.
+changes of its two tasks; what would touch a repository or a sandbox answers at once. The store is PostgreSQL, blobs are
+files below FOLDER: nothing that has to outlive the process is in it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from adapters.blobs import open_blobs
 from adapters.settings import Settings
 from adapters.store import open_store
 from adapters.temporal.connect import Target, connect_to, converter_for
@@ -35,7 +37,7 @@ class Slow(Instant):
         )
 
 
-async def main(server: str, url: str, model: str) -> None:
+async def main(server: str, url: str, model: str, folder: str) -> None:
     """For ever."""
     target = Target(address=server, namespace="default", origin="the benchmark's server")
     settings = Settings.model_validate({"root": Path.cwd()})
@@ -43,7 +45,8 @@ async def main(server: str, url: str, model: str) -> None:
     async with AsyncExitStack() as stack:
         ask = await stack.enter_async_context(asking(model))
         store = await stack.enter_async_context(await open_store(url))
-        await stack.enter_async_context(serving_ours(client, QUEUE, Faked(store, Slow(ask))))
+        world = Faked(store, Slow(ask), blobs=open_blobs(Path(folder)))
+        await stack.enter_async_context(serving_ours(client, QUEUE, world))
         await asyncio.Event().wait()
 
 

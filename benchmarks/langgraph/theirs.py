@@ -1,4 +1,4 @@
-"""The three steps in LangGraph: ``python -m benchmarks.langgraph.theirs DATABASE MODEL NAME...``.
+"""A build's steps in LangGraph: ``python -m benchmarks.langgraph.theirs DATABASE MODEL NAME...``.
 
 As its documentation has it: the asynchronous PostgreSQL checkpointer on a pool of connections, ``durability="sync"``,
 the threads side by side in one event loop. The same program starts the threads and, started again, goes on with what
@@ -8,9 +8,10 @@ is left: that part (``go_on``) is not the library's.
 from __future__ import annotations
 
 import asyncio
+import operator
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict
 
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import END, START, StateGraph
@@ -19,23 +20,32 @@ from psycopg_pool import AsyncConnectionPool
 
 from benchmarks.langgraph.asking import asking
 
-STEPS = ("plan", "store", "api")
+MODEL = "call_model"
+STEPS = (
+    *("admit_build", "fetch_base", "measure_base", "render_plan_prompt", MODEL, "check_plan"),
+    *(
+        f"{task}/{step}"
+        for task in ("store", "api")
+        for step in ("render_change_prompt", MODEL, "apply_change", "run_gates", "advance_head")
+    ),
+    "land_result",
+)
+"""What a build does, in its order, without what it does for its own log, undo, money and snapshots."""
+CALLS = tuple(step for step in STEPS if step.endswith(MODEL))
 QUESTION = "Write it.\n" * 200
 POOL = 20
 Ask = Callable[[str, str], Awaitable[str]]
 
 
 class State(TypedDict, total=False):
-    """What a thread carries: its name, and the answer of each step."""
+    """What a thread carries: its name, and what each step returned."""
 
     name: str
-    plan: str
-    store: str
-    api: str
+    done: Annotated[Mapping[str, str], operator.or_]
 
 
 def graph_of(ask: Ask) -> StateGraph[Any, Any, Any, Any]:
-    """Three steps, one after the other."""
+    """The steps, one after the other."""
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
     for step in STEPS:
         graph.add_node(step, _node(ask, step))
@@ -45,16 +55,19 @@ def graph_of(ask: Ask) -> StateGraph[Any, Any, Any, Any]:
 
 
 def _node(ask: Ask, step: str) -> Any:
-    async def node(state: State) -> dict[str, str]:
+    async def calling(state: State) -> dict[str, Any]:
         # The key is made by hand: a node that was under way when its process died runs again from its first line.
-        return {step: await ask(f"{state['name']}/{step}", QUESTION)}
+        return {"done": {step: await ask(f"{state['name']}/{step}", QUESTION)}}
 
-    return node
+    async def instant(state: State) -> dict[str, Any]:
+        return {"done": {step: "done"}}
+
+    return calling if step in CALLS else instant
 
 
 async def go_on(graph: Any, name: str) -> None:
     """Start a thread, or go on with it where its last checkpoint is; nothing for one that has ended."""
-    config = {"configurable": {"thread_id": name}}
+    config = {"configurable": {"thread_id": name}, "recursion_limit": len(STEPS) + 1}
     found = await graph.aget_state(config)
     if not found.values:
         await graph.ainvoke({"name": name}, config, durability="sync")
@@ -72,8 +85,8 @@ async def main(database: str, model: str, names: Sequence[str]) -> None:
         graph = graph_of(ask).compile(checkpointer=saver)
         await asyncio.gather(*(go_on(graph, name) for name in names))
         for name in names:
-            values = (await graph.aget_state({"configurable": {"thread_id": name}})).values
-            if missing := [step for step in STEPS if step not in values]:
+            done = (await graph.aget_state({"configurable": {"thread_id": name}})).values.get("done", {})
+            if missing := [step for step in STEPS if step not in done]:
                 raise LookupError(f"thread {name} has no {', '.join(missing)}")
 
 

@@ -2,18 +2,21 @@
 
 * ``builds``: 200 builds of three tasks at once on one worker host.
 * ``tasks``: one build of 1,000 tasks; no history above 10,000 events or 5 MB.
-* ``hosts``: model calls that take a second, 10 turns a host: two hosts do at least 1.8 times what one does.
+* ``hosts``: model calls that take a second, 10 turns a host: two hosts do at least 1.8 times what one does, counted
+  while the middle half of the calls begins. Turns have to be what is short, not processors: so a build's one task asks
+  26 models, of which the last one answers, and the server's and the store's files are in memory where there is such a
+  file system. What is left of a call (its ledger, its row in the log, its step in Temporal) is the product's own.
 * ``lost``: two hosts, one of which is killed in the middle; every build ends well.
 * ``turns``: 500 calls of one project hang; another's first call begins at most two seconds later than without them.
 
 The server, the sagas and the store are real, the calls go through the real activity with its ledger and its schemas;
 repositories and sandboxes answer at once (``benchmarks.scale.world``). A host is one process. ``--quick`` plays a tenth
-of each, without limits; ``--store URL`` takes another store than a file of SQLite's.
+of each, without limits; ``--store URL`` takes another store than a file of SQLite's. How far it is goes to stderr; what
+has not ended after twenty minutes is named, and the next scenario begins.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import os
@@ -25,12 +28,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio.client import Client
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from adapters.blobs.memory import MemoryBlobs
 from adapters.store import open_store
 from adapters.temporal.connect import Target, connect_to
 from adapters.temporal.finding import find_server
 from adapters.temporal.server import DevServer, ServerPlan
+from benchmarks.ground.printing import options, say, tell
+from benchmarks.ground.waiting import Unfinished
 from benchmarks.scale import crowd
 from benchmarks.scale.site import Site, Took, opened
 from benchmarks.scale.world import Host, Model, Shape
@@ -39,6 +45,7 @@ MOST_EVENTS, MOST_BYTES = 10_000, 5_000_000
 LEAST_GAIN = 1.8
 LONGEST_WAIT = 2.0
 PROJECTS = 10
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +91,20 @@ async def tasks(ground: Ground) -> Iterator[str]:
 
 
 async def hosts(ground: Ground) -> Iterator[str]:
-    """Turns are what is short: each task asks eight models, seven of which decline."""
-    shape = Shape(tasks=4, refusing=7, seconds=1.0, slots=ground.of(10), places=100)
-    rates = []
+    """Turns are what is short: each task asks many models, all but one of which decline."""
+    shape = Shape(tasks=1, refusing=25, seconds=1.0, slots=ground.of(10), places=100)
+    rates, busy = [], []
     for number in (1, 2):
         async with opened(ground.site(shape), hosts=number) as site:
-            took = await site.build([f"p{number % PROJECTS}" for number in range(ground.of(20))])
+            took = await site.build([f"p{number % PROJECTS}" for number in range(ground.of(40))])
         _show(f"{number} host{'s' if number > 1 else ''} of {shape.slots} turns", took)
-        rates.append(took.calls / took.seconds)
+        rates.append(took.steady)
+        busy.append(took.cpu / took.seconds)
     gain = rates[1] / rates[0]
-    _say(f"{'':28} {rates[0]:.1f} and {rates[1]:.1f} calls a second: {gain:.2f} times as much")
+    say(
+        f"{'':28} {rates[0]:.1f} and {rates[1]:.1f} calls a second: {gain:.2f} times as much, "
+        f"with {busy[0]:.1f} and {busy[1]:.1f} of {os.cpu_count()} processors"
+    )
     return iter([f"two hosts do {gain:.2f} times what one does, not {LEAST_GAIN}"] if gain < LEAST_GAIN else [])
 
 
@@ -119,7 +130,7 @@ async def turns(ground: Ground) -> Iterator[str]:
         waited = await crowd.measure(ground.client, host, began, calls=ground.of(500), builds=5)
     alone = statistics.median(waited.alone)
     worst = max(waited.beside) - alone
-    _say(
+    say(
         f"{ground.of(500)} calls hang, {waited.hanging} of them in turns: a first call begins after "
         f"{', '.join(f'{each:.2f}' for each in waited.beside)} s instead of {alone:.2f} s"
     )
@@ -136,18 +147,29 @@ SCENARIOS: Mapping[str, Callable[[Ground], Awaitable[Iterator[str]]]] = {
 
 
 async def main(names: list[str], *, store: str = "", scale: float = 1.0) -> list[str]:
-    """Play the scenarios, each on a server of its own; the limits that were broken."""
+    """Play the scenarios, each on a server of its own; the limits that were broken, and what did not end."""
     broken: list[str] = []
     for name in names:
-        with tempfile.TemporaryDirectory(prefix="mendwork-scale-") as folder:
+        tell(name)
+        with tempfile.TemporaryDirectory(prefix="mendwork-scale-", dir=_place(name)) as folder:
             at = Path(folder)
             program = find_server(explicit=None, environment=os.environ)
             async with DevServer(ServerPlan(program=program, state=at / "temporal", patience=60)) as server:
                 client = await connect_to(Target(address=server.address, namespace="default", origin="the benchmark"))
                 url = store or f"sqlite+aiosqlite:///{at / 'mendwork.db'}"
                 ground = Ground(client=client, server=server, folder=at, store=url, scale=scale)
-                broken += await SCENARIOS[name](ground)
-    return broken if scale >= 1 else []
+                try:
+                    found = await SCENARIOS[name](ground)
+                except Unfinished as error:
+                    broken.append(f"{name}: {error}")
+                else:
+                    broken += found if scale >= 1 else ()
+    return broken
+
+
+def _place(name: str) -> Path | None:
+    """Where a scenario's files are; None is the usual place."""
+    return MEMORY if name == "hosts" and os.access(MEMORY, os.W_OK) else None
 
 
 def _too_long(took: Took) -> Iterator[str]:
@@ -158,26 +180,24 @@ def _too_long(took: Took) -> Iterator[str]:
 
 
 def _show(what: str, took: Took) -> None:
-    _say(
+    say(
         f"{what:28} {took.seconds:7.1f} s  {took.a_minute:7.1f} builds a minute  {took.cpu:6.1f} CPU s  "
         f"{took.longest.events:6} events  {took.heaviest.bytes / 1_000_000:5.2f} MB  "
         f"{took.calls:5} calls, {took.again} again"
     )
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
     logging.getLogger("temporalio").setLevel(logging.ERROR)
-    parser = argparse.ArgumentParser(description="Many builds, many tasks, more hosts, a lost host, hanging calls.")
+    errors = TelemetryFilter(core_level="ERROR", other_level="ERROR")  # a hung call may end late
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=errors))))
+    parser = options(
+        "Many builds, many tasks, more hosts, a lost host, hanging calls.", quick="a tenth of each, without limits"
+    )
     parser.add_argument("scenario", nargs="*", choices=[*SCENARIOS, []], help="all of them by default")
-    parser.add_argument("--quick", action="store_true", help="a tenth of each, without limits")
     parser.add_argument("--store", default="", help="the URL of an empty store, instead of a file of SQLite's")
-    asked = parser.parse_args()
-    found = asyncio.run(main(asked.scenario or list(SCENARIOS), store=asked.store, scale=0.1 if asked.quick else 1.0))
+    given = parser.parse_args()
+    found = asyncio.run(main(given.scenario or list(SCENARIOS), store=given.store, scale=0.1 if given.quick else 1.0))
     for sentence in found:
         sys.stderr.write(f"{sentence}\n")
     sys.exit(bool(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.client import Client, WorkflowHandle
 
+from benchmarks.ground.waiting import all_ended, within
 from benchmarks.scale.world import LAST, Host, serving
 
 with workflow.unsafe.imports_passed_through():
@@ -21,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.policies import MODEL, Effects
 
 HUNG = "hung"
+_PATIENCE = 300.0  # seconds for one build
 _EACH = 25  # calls of one workflow: hundreds begun in one workflow task are taken for a deadlock on a busy machine
 
 
@@ -62,7 +65,7 @@ async def measure(client: Client, host: Host, began: Began, *, calls: int, build
     async with serving(client, queue, host, also=[Crowd]):
         alone = [await _first_call(client, began, queue, f"alone-{number}") for number in range(builds)]
         crowd = [await _hung(client, queue, host, first) for first in range(0, calls, _EACH)]
-        await began.until(lambda: began.count(HUNG) > 0)
+        await began.until(lambda: began.count(HUNG) > 0, what="no call of the crowd has begun")
         beside = [await _first_call(client, began, queue, f"other-{number}") for number in range(builds)]
         events = sum([(await part.describe()).history_length for part in crowd])
         inside = dict(host.turnstile.inside)
@@ -86,12 +89,14 @@ class Began:
         """The calls of sagas whose names begin so."""
         return sum(key.startswith(saga) for key in self.at)
 
-    async def until(self, holds: Any, *, seconds: float = 60.0) -> None:
-        """Wait for what calls change."""
-        async with asyncio.timeout(seconds):
-            while not holds():
-                self._changed.clear()
-                await self._changed.wait()
+    async def until(self, holds: Callable[[], bool], *, what: str, seconds: float = 120.0) -> None:
+        """Wait for what calls change. Raises Unfinished with ``what`` there is not."""
+        await within(seconds, self._until(holds), what=what)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            self._changed.clear()
+            await self._changed.wait()
 
 
 async def _hung(client: Client, queue: str, host: Host, first: int) -> WorkflowHandle[Any, Any]:
@@ -109,9 +114,9 @@ async def _first_call(client: Client, began: Began, queue: str, project: str) ->
     handle: WorkflowHandle[Any, Any] = await client.start_workflow(
         "BuildSaga", {"spec": "# Tags", "project": project}, id=name, task_queue=queue
     )
-    await began.until(lambda: began.count(name))
+    await began.until(lambda: began.count(name) > 0, what=f"{name} has made no call")
     at = min(at for key, at in began.at.items() if key.startswith(name))
-    await handle.result()
+    await all_ended([handle], seconds=_PATIENCE)
     return at - started
 
 

@@ -1,7 +1,7 @@
 """One worker host of the scale benchmarks as a process: ``python -m benchmarks.scale.host '{"address": …}'``.
 
-It says ``serving`` on stdout when its workers poll, writes the key of every call that it makes as a line to ``bill``,
-and ends with SIGTERM.
+It says ``serving`` on stdout when its workers poll, writes the key of every call that it makes, and when, as a line
+to ``bill``, and ends with SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -62,7 +63,7 @@ async def serve(plan: Plan) -> None:
 
 
 def _write(bill: int, key: str) -> None:
-    os.write(bill, f"{key}\n".encode())  # one write: hosts share the file
+    os.write(bill, f"{key} {time.monotonic():.3f}\n".encode())  # one write: hosts share the file
 
 
 if __name__ == "__main__":

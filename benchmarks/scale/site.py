@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import time
 import uuid
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 
+from benchmarks.ground.processes import cpu_of
+from benchmarks.ground.waiting import all_ended, until, within
 from benchmarks.scale.host import Plan
 from benchmarks.scale.world import Shape
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE = 1_200.0
+"""Seconds after which builds that have not ended are named."""
+_STARTING, _ENDING = 120.0, 60.0
+Meanwhile = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +38,10 @@ class History:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
     """What builds took: ``seconds`` from the first start to the last end, ``cpu`` of hosts and server, the largest
-    history by events and by bytes, how many calls reached the provider, and how many of them more than once."""
+    history by events and by bytes, how many calls reached the provider, and how many of them more than once.
+
+    ``steady`` is how many calls a second began while the middle half of them did: at the start and at the end there are
+    fewer of them than turns."""
 
     builds: int
     seconds: float
@@ -43,6 +50,7 @@ class Took:
     heaviest: History
     calls: int
     again: int
+    steady: float
 
     @property
     def a_minute(self) -> float:
@@ -79,25 +87,27 @@ class Site:
         )
         host = await asyncio.create_subprocess_exec(*plan.argv(), stdout=PIPE)
         self.hosts.append(host)
-        if host.stdout is None or await host.stdout.readline() != b"serving\n":
+        assert host.stdout is not None  # noqa: S101 - it is a pipe
+        if await within(_STARTING, host.stdout.readline(), what="a host does not serve") != b"serving\n":
             raise RuntimeError("a host ended before it served")
         return host
 
     async def lose(self, host: Process) -> None:
         """kill -9."""
-        self._lost += _cpu(host.pid)
+        self._lost += cpu_of(host.pid)
         self.hosts.remove(host)
         host.kill()
         await host.wait()
 
-    async def build(self, projects: Sequence[str], *, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Took:
+    async def build(self, projects: Sequence[str], *, meanwhile: Meanwhile | None = None) -> Took:
         """One build of each of ``projects``, all at once, while ``meanwhile`` happens. Raises what a build ends
-        with."""
+        with, and Unfinished."""
         began, before = time.monotonic(), self._cpu()
         handles = await asyncio.gather(*(self._start(project) for project in projects))
-        await asyncio.gather(*(handle.result() for handle in handles), *([meanwhile()] if meanwhile else []))
+        also = [meanwhile()] if meanwhile else []
+        await all_ended(handles, seconds=PATIENCE, also=also, more=lambda: f", {len(self._calls())} calls made")
         seconds, cpu = time.monotonic() - began, self._cpu() + self._lost - before
-        keys = self.bill.read_text().splitlines()
+        calls = self._calls()
         histories = await self._histories(len(projects) * (1 + self.shape.tasks))
         return Took(
             builds=len(projects),
@@ -105,14 +115,23 @@ class Site:
             cpu=cpu,
             longest=max(histories, key=lambda each: each.events),
             heaviest=max(histories, key=lambda each: each.bytes),
-            calls=len(keys),
-            again=len(keys) - len(set(keys)),
+            calls=len(calls),
+            again=len(calls) - len({key for key, _ in calls}),
+            steady=_steady([at for _, at in calls]),
         )
 
     async def billed(self, calls: int) -> None:
         """Wait until so many calls have reached the provider."""
-        while not self.bill.exists() or len(self.bill.read_text().splitlines()) < calls:  # noqa: ASYNC110 - a file
-            await asyncio.sleep(0.02)
+        await until(
+            lambda: len(self._calls()) >= calls,
+            seconds=PATIENCE,
+            what=lambda: f"{len(self._calls())} of {calls} calls have begun",
+        )
+
+    def _calls(self) -> list[tuple[str, float]]:
+        """The key of each call that reached the provider, and when."""
+        lines = self.bill.read_text().splitlines() if self.bill.exists() else []
+        return [(key, float(at)) for key, _, at in (line.partition(" ") for line in lines)]
 
     async def _start(self, project: str) -> WorkflowHandle[Any, Any]:
         name = f"build-{project}-{uuid.uuid4().hex[:8]}"
@@ -132,14 +151,14 @@ class Site:
                 await asyncio.sleep(0.2)
 
     def _cpu(self) -> float:
-        return sum(_cpu(pid) for pid in (*(host.pid for host in self.hosts), self.server) if pid)
+        return sum(cpu_of(pid) for pid in (*(host.pid for host in self.hosts), self.server) if pid)
 
     async def close(self) -> None:
-        """End the hosts."""
+        """End the hosts; those that do not end are killed."""
         for host in self.hosts:
             with contextlib.suppress(ProcessLookupError):
                 host.send_signal(signal.SIGTERM)
-        await asyncio.gather(*(host.wait() for host in self.hosts))
+        await asyncio.gather(*(_ended(host) for host in self.hosts))
         self.hosts.clear()
 
 
@@ -154,10 +173,16 @@ async def opened(site: Site, *, hosts: int) -> AsyncIterator[Site]:
         await site.close()
 
 
-def _cpu(pid: int) -> float:
-    """Seconds of CPU that a process has taken, 0 when it is gone."""
+async def _ended(host: Process) -> None:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+        async with asyncio.timeout(_ENDING):
+            await host.wait()
+    except TimeoutError:
+        host.kill()
+        await host.wait()
+
+
+def _steady(times: Sequence[float]) -> float:
+    """How many a second there are in the middle half of ``times``; 0 for too few."""
+    middle = sorted(times)[len(times) // 4 : -(len(times) // 4) or None]
+    return (len(middle) - 1) / (middle[-1] - middle[0]) if len(middle) > 1 else 0.0

@@ -11,33 +11,26 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.accounts.money import Money
 from activities.accounts.turns import Turnstile
 from activities.beating import BeatingInterceptor
 from activities.intake import AdmitBuildInput, AdmittedBuild
-from activities.models import Models
-from activities.planning import CheckedPlan, CheckPlanInput, Planning
-from activities.prompts import RenderChangeInput, RenderedPrompt, RenderPlanInput
-from activities.records import Records
+from activities.planning import Planning
 from activities.repository.changes import AppliedChange, ApplyChangeInput
 from activities.repository.merging import RebasedCommit, RebaseInput
 from activities.repository.snapshots import PinSnapshotInput
-from adapters.schemas import open_schemas
-from domain.build.prompt import Prompt
+from benchmarks.ground.outside import DECISIONS, HEARTBEAT, STICKY, Outside
 from domain.errors import ProviderRefused
 from domain.flow.turns import Room
 from domain.money.usage import FREE, Price, Quote, Usage
 from domain.ports.blobs import Blobs
-from domain.ports.language_model import Message, ModelAnswer, ModelRequest, with_bill
+from domain.ports.language_model import ModelAnswer, ModelRequest, with_bill
 from domain.ports.store import Store
-from tests.workflows.fakes import World
 from workflows.build_saga import BuildSaga
 from workflows.task_saga import TaskSaga
 
@@ -93,11 +86,12 @@ class Model:
         )
 
 
-class Host(World):
-    """The tests' outside world on a real ``store`` and ``blobs``."""
+class Host(Outside):
+    """Builds of a ``shape``, with their plans and their own commits."""
 
     def __init__(self, shape: Shape, *, store: Store, blobs: Blobs, model: Model | None = None) -> None:
-        super().__init__()
+        self.turnstile = Turnstile(Room(slots=shape.slots, lobby=shape.slots // 2, share=shape.share), providers={})
+        super().__init__(store=store, blobs=blobs, model=model or Model(shape), turnstile=self.turnstile)
         self.shape = shape
         self.limits = replace(
             self.limits,
@@ -107,45 +101,13 @@ class Host(World):
             history_events=shape.history_events,
         )
         self.coding = (*(f"refuses-{number}" for number in range(shape.refusing)), LAST)
-        self.blobs = blobs
-        self.turnstile = Turnstile(Room(slots=shape.slots, lobby=shape.slots // 2, share=shape.share), providers={})
-        schemas, self.prompt = open_schemas(), ""
-        records = Records(events=store.events, undo=store.undo)
-        money = Money(ledger=store.ledger, places=store.places)
-        self._planning = Planning(blobs=blobs, schemas=schemas)
-        models = Models(
-            model=model or Model(shape), schemas=schemas, calls=store.calls, blobs=blobs, turnstile=self.turnstile
-        )
-        self.real: list[Callable[..., Any]] = [records.record_events, records.register_undo, records.close_undo]
-        self.real += [money.count_spent, money.take_place, money.give_place, money.release_build]
-        self.real += [self._planning.check_plan, models.call_model]
-
-    async def fill(self) -> None:
-        """Store the one prompt that all calls name."""
-        prompt = Prompt(template="any", version="1", messages=(Message(role="user", content="Write it.\n" * 200),))
-        self.prompt = await self.blobs.put(prompt.to_bytes())
-
-    def activities(self) -> list[Callable[..., Any]]:
-        """The real ones, and the faked ones that have no real one here."""
-        real = {f"do_{method.__name__}" for method in self.real}
-        return [*(getattr(self, name) for name in dir(self) if name.startswith("do_") and name not in real), *self.real]
+        self._planning = Planning(blobs=blobs, schemas=self.schemas)
+        self.real.append(self._planning.check_plan)
 
     @activity.defn(name="admit_build")
     async def do_admit_build(self, request: AdmitBuildInput) -> AdmittedBuild:
         admitted = await super().do_admit_build(replace(request, project="notes"))
-        return replace(admitted, project=request.project, reasoning=(LAST,), heartbeat=5.0)
-
-    @activity.defn(name="render_plan_prompt")
-    async def do_render_plan(self, request: RenderPlanInput) -> RenderedPrompt:
-        return RenderedPrompt(prompt=self.prompt, size=1)
-
-    @activity.defn(name="render_change_prompt")
-    async def do_render_change(self, request: RenderChangeInput) -> RenderedPrompt:
-        return RenderedPrompt(prompt=self.prompt, size=1)
-
-    @activity.defn(name="check_plan")
-    async def do_check_plan(self, request: CheckPlanInput) -> CheckedPlan:
-        return await self._planning.check_plan(request)
+        return replace(admitted, project=request.project, reasoning=(LAST,), heartbeat=HEARTBEAT)
 
     @activity.defn(name="apply_change")
     async def do_apply_change(self, request: ApplyChangeInput) -> AppliedChange:
@@ -175,7 +137,8 @@ async def serving(client: Client, queue: str, host: Host, *, also: Sequence[type
                 activities=host.activities(),
                 interceptors=[BeatingInterceptor()],
                 max_concurrent_activities=slots.get(role, 20),
-                sticky_queue_schedule_to_start_timeout=timedelta(seconds=5),
+                max_concurrent_workflow_tasks=DECISIONS,
+                sticky_queue_schedule_to_start_timeout=STICKY,
             )
             await stack.enter_async_context(worker)
         yield
