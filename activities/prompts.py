@@ -12,6 +12,7 @@ from activities.intake import Engine
 from activities.repository.reading import Pages, open_pages
 from activities.repository.selecting import Selection, Selector, Wish, named_once
 from domain.build.context import listing, named_paths, wanted_paths
+from domain.build.project import Limits
 from domain.build.prompt import Prompt
 from domain.build.redaction import redact
 from domain.build.strategy import strategy
@@ -119,9 +120,10 @@ class Prompts:
     @activity.defn
     async def render_plan_prompt(self, request: RenderPlanInput) -> RenderedPrompt:
         """The spec, the tree and outlines of what it is about, for the planner. Raises TooLarge, UnknownName."""
+        limits = self._engine.project(request.project).limits
         pages = await open_pages(self._sources, request.project, request.base)
         spec, readme = await self._text(request.spec), await pages.readme()
-        budget = self._budget(request.project, self._room(request.project, spec, readme)) // _PLANNING_PART
+        budget = _budget(limits, _room(limits, spec, readme)) // _PLANNING_PART
         measure = Measure(budget=budget, full=0, outlines=_PLANNING_OUTLINES, floor=0.05)
         chosen = await self._select(pages, measure, {}, spec)
         values = {
@@ -141,12 +143,13 @@ class Prompts:
         What the model asked for comes first, then what the plan names, their tests, what the reason names, and what
         the selector found; all inside ``limits.context_tokens``.
         """
+        limits = self._engine.project(request.project).limits
         plan = await read_plan(self._blobs, request.plan)
         task = plan.task(request.task)
         pages = await open_pages(self._sources, request.project, request.base)
         spec, report = await self._text(request.spec), await self._text(request.report)
         change = await self._text(request.change)
-        left = self._room(request.project, spec, report)
+        left = _room(limits, spec, report)
         shown = fit_change(change, limit=left // 2)
         named = (*(part.path for part in diff_parts(change)), *named_paths(f"{request.reason}\n{report}", pages.tree))
         present = {file.path for file in pages.tree}
@@ -157,7 +160,7 @@ class Prompts:
             ("test", wanted_paths(task.files, task.tests, pages.tree)),
             ("report", named),
         )
-        measure = Measure(budget=self._budget(request.project, left - len(shown.encode())))
+        measure = Measure(budget=_budget(limits, left - len(shown.encode())))
         words = f"{task.title}\n{task.instructions}\n{spec}\n{request.reason}"
         chosen = await self._select(pages, measure, wanted, words)
         values = {
@@ -178,13 +181,14 @@ class Prompts:
     @activity.defn
     async def render_review_prompt(self, request: RenderReviewInput) -> RenderedPrompt:
         """The spec, the tasks, the diff and the touched files as they are now, for the reviewer. Raises TooLarge."""
+        limits = self._engine.project(request.project).limits
         plan = await read_plan(self._blobs, request.plan)
         merged = request.tasks or tuple(task.id for task in plan.tasks)
         tasks = [task for task in plan.tasks if task.id in merged]
         spec = await self._text(request.spec)
         diff = await self._sources.diff(request.project, request.base, request.commit)
         parts = diff_parts(diff)
-        left = self._room(request.project, spec, *(task.instructions for task in tasks))
+        left = _room(limits, spec, *(task.instructions for task in tasks))
         shown = fit_diff(parts, limit=left)
         pages = await open_pages(self._sources, request.project, request.commit)
         values = {
@@ -215,15 +219,6 @@ class Prompts:
         digest = await self._blobs.put(canonical(manifest.to_json()))
         return replace(rendered, manifest=digest, tokens=manifest.tokens, shown=len(manifest.paths("full")))
 
-    def _budget(self, project: str, left: int) -> int:
-        """Tokens for what is shown of the repository, of which ``left`` bytes fit into the prompt."""
-        return min(self._engine.project(project).limits.context_tokens, tokens(max(0, left)))
-
-    def _room(self, project: str, *needed: str) -> int:
-        """Bytes for what may be left out, beside the texts that may not."""
-        room = self._engine.project(project).limits.prompt_bytes * 3 // 4
-        return room - sum(len(text.encode()) for text in needed)
-
     async def _text(self, digest: str) -> str:
         return (await self._blobs.get(digest)).decode(errors="replace") if digest else ""
 
@@ -235,3 +230,13 @@ class Prompts:
         if len(content) > limit:
             raise TooLarge(f"the prompt has {len(content)} bytes, at most {limit} are allowed (limits.prompt_bytes)")
         return RenderedPrompt(prompt=await self._blobs.put(content), size=len(content))
+
+
+def _budget(limits: Limits, left: int) -> int:
+    """Tokens for what is shown of the repository, of which ``left`` bytes fit into the prompt."""
+    return min(limits.context_tokens, tokens(max(0, left)))
+
+
+def _room(limits: Limits, *needed: str) -> int:
+    """Bytes for what may be left out, beside the texts that may not."""
+    return limits.prompt_bytes * 3 // 4 - sum(len(text.encode()) for text in needed)

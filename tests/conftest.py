@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,7 @@ def _named_server() -> Path | None:
 def pytest_configure(config: pytest.Config) -> None:
     """In CI a skipped test is a failed one: what it needs was not installed."""
     write_to_memory()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would ours
     hypothesis.settings.register_profile("busy", deadline=None)  # a busy machine is slow, and nothing is wrong with it
     hypothesis.settings.load_profile("busy")
     if os.environ.get("MENDWORK_CI") == "1":

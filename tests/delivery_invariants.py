@@ -170,7 +170,7 @@ def named(projects: Iterable[str], text: str) -> list[str]:
     return [project for project in projects if re.search(NAMED.format(re.escape(project)), text)]
 
 
-def check_stopped(at: Workshop, *, seconds: float = 15) -> None:
+def check_stopped(at: Workshop, *, seconds: float = 60) -> None:
     """I10: nothing of a target runs after it was stopped."""
     wait_for(lambda: not serving(at), seconds=seconds, why="the end of everything that served")
 

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ PRELOADED = (
     *("adapters.store", "adapters.store.sql", "sqlalchemy.dialects.sqlite.aiosqlite", "temporalio.client"),
     *("adapters.temporal.connect", "adapters.cli.follow", "adapters.cli.show", "rich.console", "rich.live"),
 )
+_STARTING = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,9 @@ def run_command(
         given.seek(0)
         order = {"argv": list(arguments), "cwd": str(folder), "environment": dict(environment)}
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-            line.connect(_nest())
+            with _STARTING:
+                address = _nest()
+            line.connect(address)
             socket.send_fds(line, [b"!"], [stream.fileno() for stream in (given, out, err)])
             line.sendall(json.dumps(order).encode() + b"\n")
             with line.makefile("r") as told:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from adapters.blobs.bucket import Bucket
 from setup.programs import find_program
+from tests.trees import files_below
 
 ACCESS, SECRET = "mendwork-tests", "canary-bucket-7f21"
 BUCKET = "blobs"
@@ -59,9 +60,7 @@ class S3:
         """What lies there, by its name below the prefix; looked at without any of our code, or the server's."""
         root = self.folder / BUCKET / prefix
         return {
-            str(path.relative_to(root)): path.read_bytes()
-            for path in root.rglob("*")
-            if path.is_file() and ".sgwtmp" not in path.parts
+            str(path.relative_to(root)): path.read_bytes() for path in files_below(root) if ".sgwtmp" not in path.parts
         }
 
     def blobs(self, prefix: str = "") -> set[str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import signal
 import socket
 import subprocess
 import time
@@ -21,6 +19,7 @@ from typing import Any
 import yaml
 
 from setup.programs import find_program
+from tests.spawning import spawned
 
 OPS = Path(__file__).resolve().parents[1] / "ops"
 TRIES = 5
@@ -144,19 +143,10 @@ def _served(argv: Any, ready: Any, *, log: Path) -> Iterator[int]:
     """A program that listens on a port which it is told; when somebody else was faster, on another one."""
     for _ in range(TRIES):
         port = free_port()
-        with log.open("wb") as output:
-            process = subprocess.Popen(argv(port), stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
+        with spawned(argv(port), log=log, grace=20) as process:
             if _answers(process, ready, port):
                 yield port
                 return
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
     raise AssertionError(f"it does not start:\n{log.read_text()[-2000:]}")
 
 

@@ -72,6 +72,7 @@ class Changes:
     async def apply_change(self, request: ApplyChangeInput) -> AppliedChange:
         """Commit the change on its base, or say what it needs to see. Raises InvalidChange with a reason for the model,
         StaleChange."""
+        limits = self._engine.project(request.project).limits
         await self._check_prompt(request)
         change = await read_change(self._blobs, request.change)
         if change.needs and not change.operations:
@@ -80,7 +81,6 @@ class Changes:
             return AppliedChange(commit="", written="", diff="", files=0, needs=needs)
         task = (await read_plan(self._blobs, request.plan)).task(request.task)
         made = Authorship(build=request.build, task=request.task, model=request.model, attempt=request.attempt)
-        limits = self._engine.project(request.project).limits
         candidate = await self._workspaces.commit(
             CommitRequest(
                 project=request.project,

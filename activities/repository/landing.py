@@ -71,9 +71,9 @@ class Landings:
     @activity.defn
     async def land_result(self, request: LandInput) -> Landed:
         """Create the result branch; already there is success. Raises BranchTaken, RepositoryRefused."""
+        project = self._engine.project(request.project)
         diff = await self._sources.diff(request.project, request.base, request.commit)
         digest = await self._blobs.put(diff.encode())
-        project = self._engine.project(request.project)
         branch = await self._landing.land(project, build=request.build, commit=request.commit)
         return Landed(branch=branch, commit=request.commit, diff=digest)
 

@@ -10,6 +10,7 @@ from adapters.cli import books
 from adapters.cli.codec import commands as codecs
 from adapters.cli.config import commands as configurations
 from adapters.cli.config.completing import build_names, phase_names, project_names, task_names
+from adapters.cli.config.options import Approve, Build, Detach, Json, NoDeliver, Unattended, User, Yes
 from adapters.cli.decide import commands as decisions
 from adapters.cli.doctor import commands as doctors
 from adapters.cli.exits import MEANINGS
@@ -27,12 +28,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: " + ", ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + ".",
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-Build = Annotated[
-    str,
-    typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.", autocompletion=build_names),
-]
 
 
 def _version(wanted: bool) -> None:
@@ -72,13 +67,13 @@ def build(
         typer.Option(help="A project of mendwork.toml; not needed where there is one.", autocompletion=project_names),
     ] = "",
     title: Annotated[str, typer.Option(help="One line; the spec's first by default.")] = "",
-    detach: Annotated[bool, typer.Option("--detach", help="Print the build's name and come back at once.")] = False,
+    detach: Detach = False,
     allow_missing: Annotated[str, typer.Option(help="Isolations to do without here: memory,pids,network.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Approve the plan and the change beforehand.")] = False,
-    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change,release.")] = "",
-    unattended: Annotated[bool, typer.Option("--unattended", help="Nobody answers: skip what is stuck.")] = False,
-    no_deliver: Annotated[bool, typer.Option("--no-deliver", help="Land the result, and do not deliver it.")] = False,
-    user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
+    yes: Yes = False,
+    approve: Approve = "",
+    unattended: Unattended = False,
+    no_deliver: NoDeliver = False,
+    user: User = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan, and tell what the rest would take.")] = False,
     tags: Annotated[str, typer.Option(help="Words to find it by in Temporal's lists: ui,urgent.")] = "",
     json: Json = False,

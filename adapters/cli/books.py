@@ -8,17 +8,16 @@ from typing import Annotated
 import typer
 
 from adapters.cli.config.completing import build_names, phase_names, project_names, task_names
+from adapters.cli.config.options import BuildAlone, Json
 
 app = typer.Typer()
 events = typer.Typer(no_args_is_help=True, help="The event log itself.")
 app.add_typer(events, name="events")
 
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-
 
 @app.command()
 def trace(
-    build: Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.", autocompletion=build_names)],
+    build: BuildAlone,
     phase: Annotated[str, typer.Option(help="Only this phase.", autocompletion=phase_names)] = "",
     task: Annotated[str, typer.Option(help="Only this task.", autocompletion=task_names)] = "",
     jsonl: Annotated[bool, typer.Option("--jsonl", help="The events, a JSON line each.")] = False,

@@ -69,7 +69,7 @@ def _command_lines() -> Iterator[str]:
             continue
 
 
-async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], *, seconds: float = 60.0) -> None:
     """Wait for a condition of another process. Raises AssertionError when it does not come."""
     give_up = time.monotonic() + seconds
     while not condition():

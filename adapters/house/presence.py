@@ -6,12 +6,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from domain.errors import InvalidInput
+
 _FOLDER = "workers"
 _DOOR = ".door"
+_LOOKS, _LOOK_SECONDS = 100, 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,8 @@ class Dead:
 def present(state: Path, name: str, *, entering: Callable[[], object]) -> Iterator[None]:
     """Be known as a living ``name`` of this state folder as long as the context is open.
 
-    ``entering`` is called first, and nobody else enters meanwhile: who is not known yet has made nothing yet.
+    ``entering`` is called first, and nobody else enters meanwhile: who is not known yet has made nothing yet. Raises
+    InvalidInput when another process of the same number is known here: that of another container.
     """
     folder = state / _FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -35,8 +40,7 @@ def present(state: Path, name: str, *, entering: Callable[[], object]) -> Iterat
     handle = -1
     try:
         with _locked(folder / _DOOR):
-            handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(handle, fcntl.LOCK_EX)  # whoever looks whether we are dead holds it for a moment
+            handle = _held(file)
             os.utime(file)
             entering()
         yield
@@ -54,6 +58,21 @@ def dead(state: Path) -> list[Dead]:
 def living(state: Path) -> set[int]:
     """The process numbers of those that live, ours too."""
     return {found.pid for found, lives in _everybody(state) if lives}
+
+
+def _held(file: Path) -> int:
+    """The file, open, with its lock: whoever looks whether we are dead holds it for a moment, nobody for longer."""
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for _ in range(_LOOKS):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        time.sleep(_LOOK_SECONDS)
+    os.close(handle)
+    raise InvalidInput(
+        f"another {file.name} lives with the state folder {file.parents[1]}: "
+        "each container needs a state folder of its own"
+    )
 
 
 def _everybody(state: Path) -> Iterator[tuple[Dead, bool]]:

@@ -70,12 +70,10 @@ class Mount:
         cancelled: asyncio.CancelledError | None = None
         while not work.done():
             try:
-                await asyncio.shield(work)
+                await asyncio.wait([work])  # which leaves it alone when we are cancelled, and raises nothing of it
             except asyncio.CancelledError as error:
                 cancelled = error
                 stop.set()
-            except BaseException:  # noqa: S110 - the work's own, which its result raises below
-                pass
         if cancelled:
             work.exception()
             raise cancelled

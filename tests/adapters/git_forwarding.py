@@ -1,4 +1,4 @@
-"""One forward in a process of its own: prints what came of it, or dies at a git that it is told."""
+"""One forward in a process of its own: tells what came of it, or dies at a git that it is told."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from adapters.git.adapter import open_git
 from domain.build.project import Project
@@ -23,6 +24,18 @@ async def forward(state: str, repository: str, old: str, new: str) -> str:
     except MendworkError as error:
         return type(error).__name__
     return "moved"
+
+
+def forward_beside(sender: Any, barrier: Any, *arguments: str) -> None:
+    """As soon as the other party is there; sends what came of it."""
+    barrier.wait()
+    sender.send(asyncio.run(forward(*arguments)))
+
+
+def forward_to_its_death(sender: Any, number: int, how: str, *arguments: str) -> None:
+    """Sends what came of it where there are fewer gits than ``number``."""
+    die_at(number, how)
+    sender.send(asyncio.run(forward(*arguments)))
 
 
 def die_at(number: int, how: str) -> None:
@@ -49,11 +62,3 @@ def die_after_start(how: str) -> None:
         with contextlib.suppress(ProcessLookupError):  # it was faster
             os.kill(int(child), signal.SIGKILL)
     os.kill(main, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 5:
-        die_at(int(sys.argv[5]), sys.argv[6])
-    print("ready", flush=True)  # noqa: T201  what the test waits for
-    sys.stdin.readline()
-    print(asyncio.run(forward(*sys.argv[1:5])), flush=True)  # noqa: T201

@@ -9,7 +9,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.adapters.store_writers"])
+_RUN_THERE = ("store_writers", "git_forwarding", "target_caller")
+_CONTEXT.set_forkserver_preload([f"tests.adapters.{name}" for name in _RUN_THERE])
 
 
 def start(function: Callable[..., None], *arguments: Any) -> BaseProcess:

@@ -65,7 +65,7 @@ def descendants(pid: int) -> Iterator[int]:
                 yield from descendants(int(child))
 
 
-async def until(condition: Callable[[], object], *, seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], object], *, seconds: float = 60.0) -> None:
     """Wait for a condition of other processes. Raises AssertionError when it does not come."""
     give_up = time.monotonic() + seconds
     while not condition():

@@ -21,7 +21,7 @@ class Terminal:
         self.shown = ""
         self._seen = 0
 
-    async def until(self, text: str, *, within: float = 15.0) -> str:
+    async def until(self, text: str, *, within: float = 60.0) -> str:
         """Wait for ``text`` after what was waited for before; return what stood before it."""
         try:
             async with asyncio.timeout(within):

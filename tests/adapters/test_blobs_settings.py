@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -21,7 +20,7 @@ from adapters.cli.replay.world import World
 from adapters.cli.serving.stored import blobs_check, blobs_of
 from adapters.settings import Settings, load_settings
 from domain.errors import CredentialsRefused, InvalidInput, StoreUnavailable
-from tests.e2e.workshop import MENDWORK
+from tests.forks import Ran, run_command
 from tests.s3 import S3
 
 KEY = {"MENDWORK_BLOBS__ACCESS_KEY": "canary-id-11", "MENDWORK_BLOBS__SECRET_KEY": "canary-secret-22"}
@@ -117,8 +116,8 @@ def test_a_bucket_without_a_key_is_told_when_it_is_opened(tmp_path: Path) -> Non
 def test_a_bucket_without_a_key_ends_dev_before_anything_starts(tmp_path: Path) -> None:
     load(tmp_path, BUCKET)
     ran = mendwork(tmp_path, "dev", **dict.fromkeys(KEY, ""))
-    assert (ran.returncode, ran.stdout) == (4, "")
-    assert ran.stderr.startswith("mendwork: s3://mendwork-blobs/a/b needs a key: set MENDWORK_BLOBS__ACCESS_KEY and ")
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err.startswith("mendwork: s3://mendwork-blobs/a/b needs a key: set MENDWORK_BLOBS__ACCESS_KEY and ")
 
 
 def test_the_key_is_in_no_text_of_the_settings(tmp_path: Path) -> None:
@@ -130,9 +129,9 @@ def test_the_key_is_in_no_text_of_the_settings(tmp_path: Path) -> None:
 def test_config_list_masks_the_key(tmp_path: Path) -> None:
     load(tmp_path, BUCKET)
     listed = mendwork(tmp_path, "config", "list", "--json", "--show-origin")
-    assert listed.returncode == 0, listed.stderr
-    assert "canary" not in listed.stdout + listed.stderr
-    values = {each["key"]: each["value"] for each in json.loads(listed.stdout)}
+    assert listed.code == 0, listed.err
+    assert "canary" not in listed.out + listed.err
+    values = {each["key"]: each["value"] for each in json.loads(listed.out)}
     assert (values["blobs.url"], values["blobs.secret_key"]) == ("s3://mendwork-blobs/a/b", "***")
 
 
@@ -146,11 +145,9 @@ def test_a_replay_reads_the_bucket_and_writes_beside_itself(tmp_path: Path) -> N
     assert "canary" not in (world.root / "mendwork.toml").read_text()
 
 
-def mendwork(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+def mendwork(folder: Path, *arguments: str, **changes: str) -> Ran:
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **KEY, **changes}
-    return subprocess.run(
-        [*MENDWORK, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
-    )
+    return run_command(arguments, folder=folder, environment=environment)
 
 
 class TestBeingSeen:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,40 +13,38 @@ import pytest
 
 from adapters.payloads.keys import new_key
 from adapters.settings import Settings
+from tests.forks import Ran, run_command
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., Ran]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """``run("codec", …, text="…")``: the command line in a folder with that mendwork.toml."""
 
-    def run(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    def run(*words: str, text: str = "") -> Ran:
         (tmp_path / "mendwork.toml").write_text(text)
-        argv = [sys.executable, "-P", "-m", "starter", "codec", *words]
         environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-        return subprocess.run(
-            argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
-        )
+        return run_command(["codec", *words], folder=tmp_path, environment=environment)
 
     return run
 
 
 def test_a_key_is_written_once_and_its_id_is_data(run: Run, tmp_path: Path) -> None:
     done = run("key", "2026a.key")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "2026a\n", "")
+    assert (done.code, done.out, done.err) == (0, "2026a\n", "")
     content = (tmp_path / "2026a.key").read_text()
     again = run("key", "2026a.key")
-    assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == "mendwork: 2026a.key is there already: a key is never written over\n"
+    assert (again.code, again.out) == (2, "")
+    assert again.err == "mendwork: 2026a.key is there already: a key is never written over\n"
     assert (tmp_path / "2026a.key").read_text() == content
 
 
 def test_a_token_is_written_for_its_owner_and_never_printed(run: Run, tmp_path: Path) -> None:
     done = run("token", "codec.token")
-    assert done.returncode == 0
+    assert done.code == 0
     assert stat.S_IMODE((tmp_path / "codec.token").stat().st_mode) == 0o600
-    assert (tmp_path / "codec.token").read_text().strip() not in done.stdout + done.stderr
+    assert (tmp_path / "codec.token").read_text().strip() not in done.out + done.err
 
 
 @pytest.mark.parametrize(
@@ -69,10 +65,10 @@ def test_a_server_that_cannot_be_says_why(
 ) -> None:
     new_key(tmp_path / "a.key")
     done = run("serve", *words, text=text)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not [secret for secret in ("hunter2", "c2VjcmV0") if secret in done.stderr]
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not [secret for secret in ("hunter2", "c2VjcmV0") if secret in done.err]
 
 
 def test_the_documents_configuration_is_the_products(tmp_path: Path) -> None:

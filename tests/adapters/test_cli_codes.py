@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from domain.ports.store import Event
 from tests.adapters.test_cli_exits import GRPC_UNAUTHENTICATED, refusing
 from tests.conftest import TemporalServer
 from tests.domain.trace_stories import ASK, PLANNED, Saga, begun
+from tests.forks import Ran, run_command
 
 MENDWORK = str(Path(sys.executable).parent / "mendwork")
 REFUSED = {"kind": "CredentialsRefused", "sentence": "no", "source": "m", "number": 1}
@@ -34,12 +36,6 @@ ENDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    code: int | None
-    err: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
     """Where the commands are typed. Builds have names of their own on the server, which others use too."""
 
@@ -50,24 +46,28 @@ class Desk:
     def build(self, name: str) -> str:
         return f"build-{name}{self.mark}-1"
 
-    async def ran(self, *words: str, interrupt: bool = False, **environment: str) -> Ran:
-        """What one command did; with ``interrupt`` it gets a Ctrl-C once it has said something."""
+    async def ran(self, *words: str, **environment: str) -> Ran:
+        """What one command did."""
+        run = partial(run_command, words, folder=self.folder, environment=self.environment | environment, seconds=180)
+        return await asyncio.to_thread(run)
+
+    async def interrupted(self, *words: str) -> Ran:
+        """The same for one that gets a Ctrl-C once it has said something."""
         process = await asyncio.create_subprocess_exec(
-            MENDWORK,
-            *words,
+            *(MENDWORK, *words),
             cwd=self.folder,
-            env=self.environment | environment,
+            env=self.environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
         assert process.stderr is not None
         async with asyncio.timeout(180):
-            first = await process.stderr.readline() if interrupt else b""
-            if interrupt:
-                process.send_signal(signal.SIGINT)
-            _, rest = await process.communicate()
-        return Ran(code=process.returncode, err=(first + rest).decode())
+            first = await process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            out, rest = await process.communicate()
+        assert process.returncode is not None
+        return Ran(code=process.returncode, out=out.decode(), err=(first + rest).decode())
 
 
 def story(desk: Desk, name: str, *more: tuple[str, dict[str, Any]]) -> Sequence[Event]:
@@ -113,7 +113,7 @@ async def test_every_code_of_the_table_is_that_of_a_real_command(desk: Desk) -> 
         7: desk.ran("watch", desk.build("asks"), "--no-wait"),
         8: desk.ran("watch", desk.build("escalated")),
         124: desk.ran("watch", desk.build("runs"), "--timeout", "1"),
-        130: desk.ran("watch", desk.build("runs"), interrupt=True),
+        130: desk.interrupted("watch", desk.build("runs")),
     }
     assert watches.keys() == MEANINGS.keys()
     found = dict(zip(watches, await asyncio.gather(*watches.values()), strict=True))

@@ -23,8 +23,9 @@ from adapters.cli.doctor.versions import commit
 from adapters.store import open_store
 from domain.ports.store import Event
 from tests.architecture.sources import ROOT
+from tests.forks import Ran, run_command
 
-MENDWORK = (str(Path(sys.executable).parent / "mendwork"),)
+MENDWORK = Path(sys.executable).parent / "mendwork"
 CONFIG = """
 [projects.notes]
 repository = "n"
@@ -37,11 +38,8 @@ model = "openai/x"
 """
 
 
-def mendwork(*words: str, at: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(at), **variables}
-    return subprocess.run(
-        [*MENDWORK, *words], cwd=at, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+def mendwork(*words: str, at: Path, **variables: str) -> Ran:
+    return run_command(words, folder=at, environment={"PATH": os.environ["PATH"], "HOME": str(at), **variables})
 
 
 def completed(line: str, *, at: Path) -> list[str]:
@@ -49,8 +47,8 @@ def completed(line: str, *, at: Path) -> list[str]:
     words = line.split(" ")
     asked = {"_MENDWORK_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     ran = mendwork(at=at, **asked)
-    assert ran.stderr == "", "it would stand in the line that somebody types"
-    return ran.stdout.split()
+    assert ran.err == "", "it would stand in the line that somebody types"
+    return ran.out.split()
 
 
 def note(build: str, sequence: int, kind: str, *, task: str = "", **data: object) -> Event:
@@ -189,18 +187,18 @@ def test_no_file_at_all_is_no_error_either(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_each_shell_gets_its_own_completion(shell: str, mark: str, tmp_path: Path) -> None:
     ran = mendwork("completion", shell, at=tmp_path)
-    assert (ran.returncode, mark in ran.stdout) == (0, True), ran.stderr
+    assert (ran.code, mark in ran.out) == (0, True), ran.err
 
 
 def test_another_shell_is_refused_with_those_there_are(tmp_path: Path) -> None:
     ran = mendwork("completion", "tcsh", at=tmp_path)
-    assert ran.returncode == 2
-    assert all(known in ran.stderr for known in ("bash", "zsh", "fish"))
+    assert ran.code == 2
+    assert all(known in ran.err for known in ("bash", "zsh", "fish"))
 
 
 def test_bash_accepts_what_it_is_given(folder: Path) -> None:
-    script = mendwork("completion", "bash", at=folder).stdout
-    (folder / "mendwork").symlink_to(MENDWORK[0])
+    script = mendwork("completion", "bash", at=folder).out
+    (folder / "mendwork").symlink_to(MENDWORK)
     asked = (
         'COMP_WORDS=(./mendwork build --project no); COMP_CWORD=3; _mendwork_completion ./mendwork; echo "$COMPREPLY"'
     )
@@ -211,10 +209,10 @@ def test_bash_accepts_what_it_is_given(folder: Path) -> None:
 
 
 def test_the_version_is_one_line_or_all_that_a_report_needs(tmp_path: Path) -> None:
-    assert mendwork("--version", at=tmp_path).stdout == mendwork("version", at=tmp_path).stdout
-    told = json.loads(mendwork("version", "--json", at=tmp_path).stdout)
+    assert mendwork("--version", at=tmp_path).out == mendwork("version", at=tmp_path).out
+    told = json.loads(mendwork("version", "--json", at=tmp_path).out)
     assert set(told) == {"version", "python", "temporalio", "commit"}
-    assert told["version"] == mendwork("--version", at=tmp_path).stdout.strip()
+    assert told["version"] == mendwork("--version", at=tmp_path).out.strip()
     assert told["python"].startswith("3.")
 
 

@@ -46,7 +46,7 @@ async def asking(at: Office, event: Event) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.ensure_future(Dialogue(desk, at.build)(event))
     try:
         yield task
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             await task
     finally:
         task.cancel()

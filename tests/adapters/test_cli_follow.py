@@ -75,7 +75,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def followed(store: MemoryStore, **how: Any) -> int:
     screen = how.pop("screen", None) or Recorded()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await follow_as(
             store, BUILD, client=Server().client, how=Following(screen=screen, **{"wait": True, **how})
         )
@@ -380,7 +380,8 @@ class TestLive:
         api, store = text.splitlines()[2:4]
         assert api.split() == ["api", "▶", "running", "#1", "red", "1", "of", "4", "tests", "failed", "The", "api"]
         assert "running the tests" in store
-        assert "limits: task $2, build $10, day $50" in text
+        calls = [event.data["usage"]["cost_micros"] for event in story if event.kind == "call.answered"]
+        assert f"${sum(calls) / 1_000_000:.4f} in {len(calls)} calls; limits: task $2, build $10, day $50" in text
 
     def test_shows_what_waits_and_the_command_that_answers_it(self, screen: LiveScreen) -> None:
         text = self.drawn(screen, waiting())

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,9 +26,9 @@ from domain.environment.project import Setup
 from domain.errors import InvalidInput, RepositoryRefused
 from tests.adapters.terminals import terminal
 from tests.e2e.workshop import FILES, git, make_repository
+from tests.forks import run_command
 
 PLAIN = "def test_x():\n    assert True\n"
-MENDWORK = (sys.executable, "-P", "-m", "starter")
 
 
 @pytest.fixture(autouse=True)
@@ -267,19 +266,13 @@ def test_init_runs_nothing_of_the_repository_and_changes_nothing_else_in_it(tmp_
 
 def test_without_a_terminal_and_without_the_flag_nothing_is_written(tmp_path: Path) -> None:
     folder = repository(tmp_path)
-    root = Path(__file__).parents[2]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(root)}
-    argv = [*MENDWORK, "init", str(folder)]
-    ran = subprocess.run(
-        argv, env=environment, cwd=root, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "--yes" in ran.stderr
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    ran = run_command(["init", str(folder)], folder=tmp_path, environment=environment)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--yes" in ran.err
     assert not (folder / "mendwork.toml").exists()
-    agreed = subprocess.run(
-        [*argv, "--yes", "--json"], env=environment, cwd=root, capture_output=True, text=True, check=False
-    )
-    told = json.loads(agreed.stdout)
+    agreed = run_command(["init", str(folder), "--yes", "--json"], folder=tmp_path, environment=environment)
+    told = json.loads(agreed.out)
     assert (told["name"], told["branch"], told["because"]["branch"]) == ("calc", "main", "what is checked out")
     assert told["config"] == str(folder / "mendwork.toml")
 

@@ -4,82 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from adapters.compliance.user_repository import UserRepository
 from adapters.git.adapter import GitPorts
+from tests.adapters.git_forwarding import forward_beside, forward_to_its_death
+from tests.adapters.processes import barrier, pipe, run_together, start
 from tests.adapters.test_git_forwarding import everything, made, ports, user
 from tests.adapters.test_git_processes import running
 
 __all__ = ["ports", "user"]  # fixtures
-ROOT = Path(__file__).parents[2]
-Started = list[subprocess.Popen[str]]
 
 
-@pytest.fixture
-def started() -> Iterator[Started]:
-    """Processes that forward, ended after the test."""
-    processes: Started = []
-    yield processes
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
-def begin(processes: Started, *arguments: str) -> None:
-    """A process that waits for one line before it forwards."""
-    words = (sys.executable, "-m", "tests.adapters.git_forwarding", *arguments)
-    process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    processes.append(process)
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin
-    process.stdin.write("\n")
-    process.stdin.flush()
-
-
-def end(process: subprocess.Popen[str]) -> str:
-    assert process.stdout
-    return process.stdout.read().strip()
-
-
-async def test_of_two_racing_processes_one_wins(
-    ports: GitPorts, user: UserRepository, tmp_path: Path, started: Started
-) -> None:
-    news = []
+async def test_of_two_racing_processes_one_wins(ports: GitPorts, user: UserRepository, tmp_path: Path) -> None:
+    news, jobs, pipes, both = [], [], [], barrier(2)
     for name in ("one", "two"):
         base, new = await made(ports, user, name=name)
+        receiver, sender = pipe()
         news.append(new)
-        begin(started, str(tmp_path / "state"), str(user.path), base, new)
-    for process in started:
-        go(process)
-    ends = [end(process) for process in started]
+        pipes.append(receiver)
+        jobs.append((forward_beside, (sender, both, str(tmp_path / "state"), str(user.path), base, new)))
+    run_together(jobs)
+    ends = [receiver.recv() for receiver in pipes]
     assert sorted(ends) == ["Overtaken", "moved"]
     assert user.refs()["refs/heads/main"] == news[ends.index("moved")]
 
 
 @pytest.mark.parametrize("how", ["before", "during", "together"])
 async def test_a_forward_that_is_killed_at_any_git_leaves_the_old_or_the_new(
-    ports: GitPorts, user: UserRepository, tmp_path: Path, started: Started, how: str
+    ports: GitPorts, user: UserRepository, tmp_path: Path, how: str
 ) -> None:
     base, new = await made(ports, user)
     mine = (".git/refs/heads/main", ".git/logs/refs/heads/main")
     before = everything(user, *mine)
     deaths = 0
     while True:
-        begin(started, str(tmp_path / "state"), str(user.path), base, new, str(deaths + 1), how)
-        go(started[-1])
-        if (said := end(started[-1])) == "moved":
+        receiver, sender = pipe()
+        words = (str(tmp_path / "state"), str(user.path), base, new)
+        process = start(forward_to_its_death, sender, deaths + 1, how, *words)
+        process.join(60)
+        if receiver.poll():
+            assert (receiver.recv(), process.exitcode) == ("moved", 0)
             break
-        assert (said, started[-1].wait()) == ("", -signal.SIGKILL)
+        assert process.exitcode == -signal.SIGKILL
         deaths += 1
         await until_gone(str(user.path / ".git"))
         assert user.refs()["refs/heads/main"] in (base, new)

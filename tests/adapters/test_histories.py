@@ -217,7 +217,7 @@ class TestFromTheServer:
 
 async def listed(site: Site, *, runs: int) -> Harvest:
     """A harvest, once the server's list shows what ended a moment ago."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len((found := await harvest(site.client, site.build)).read) < runs:
             pass
     return found

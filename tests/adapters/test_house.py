@@ -20,6 +20,7 @@ from adapters.house.logs import KEPT_BYTES, MOST_BYTES
 from adapters.house.presence import dead, living, present
 from adapters.sandbox.cgroup_folder import Limits
 from adapters.sandbox.cgroups import ControlGroups
+from domain.errors import InvalidInput
 
 WORKER = """
 import sys, subprocess, time
@@ -329,6 +330,14 @@ class TestFolders:
         assert 50_000 <= sizes["store"] < 100_000
         assert 20_000 <= sizes["rest"] < 50_000
         assert weight(tmp_path / "gone") == 0
+
+
+def test_the_same_number_of_another_container_is_refused_and_not_waited_for_nor_taken_away(tmp_path: Path) -> None:
+    with present(tmp_path, "sandbox", entering=lambda: None):
+        with pytest.raises(InvalidInput, match="each container needs a state folder of its own"), ExitStack() as stack:
+            stack.enter_context(present(tmp_path, "sandbox", entering=lambda: None))
+        assert living(tmp_path) == {os.getpid()}
+    assert (living(tmp_path), dead(tmp_path)) == (set(), [])
 
 
 def test_a_process_that_cannot_clear_does_not_enter(tmp_path: Path) -> None:

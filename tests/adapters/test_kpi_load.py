@@ -85,9 +85,10 @@ class TestHowItAsks:
     async def test_a_drip_does_not_outlast_its_time(self, town: Town) -> None:
         url = await town.serve(Manner())
         town[url].drips = True
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             arm = (await open_load().measure(replace(QUICK, candidate=url, timeout=0.2))).candidate
-        assert dict(arm.faults) == {"timeout": 20}
+        assert arm.asked + arm.unmeasured == 20
+        assert arm.faults.get("timeout", 0) == arm.asked > 0
 
     async def test_a_window_ends_early_when_the_candidate_is_down(self, town: Town) -> None:
         bad, good = await town.serve(Manner(health=(500,) * 99)), await town.serve(Manner())
@@ -100,7 +101,7 @@ class TestHowItAsks:
     async def test_a_baseline_that_is_down_ends_nothing(self, town: Town) -> None:
         good, bad = await town.serve(Manner()), await town.serve(Manner(health=(500,) * 99))
         window = await open_load().measure(replace(QUICK, seconds=1.0, candidate=good, baseline=bad))
-        assert window.candidate.asked == 40
+        assert window.candidate.asked + window.candidate.unmeasured == 40
         assert window.baseline is not None
         assert not window.baseline.healthy
 
@@ -115,7 +116,7 @@ class TestHowItAsks:
     async def test_a_cancelled_measurement_leaves_no_connection(self, town: Town) -> None:
         url = await town.serve(Manner(manner="timeout"))
         measuring = asyncio.create_task(open_load().measure(replace(QUICK, candidate=url, seconds=60.0)))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while town[url].open < 5:  # noqa: ASYNC110 - the condition lies in the other side's sockets
                 await asyncio.sleep(0.01)
             measuring.cancel()

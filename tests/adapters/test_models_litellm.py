@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -139,21 +140,12 @@ async def test_a_key_with_a_line_break_is_not_told_either(httpserver: HTTPServer
 
 
 async def test_the_loop_goes_on_while_a_large_call_is_made(open_provider: OpenProvider) -> None:
-    gaps = [0.0]
-
-    async def beat() -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            before = loop.time()
-            await asyncio.sleep(0.01)
-            gaps.append(loop.time() - before)
-
-    beating = asyncio.create_task(beat())
     with open_provider([]) as provider:
+        before = time.thread_time()  # of the loop's thread: how long it was held up, however busy the machine is
         answer = await provider.model.complete(plan_request(provider.name, content="word " * 300_000))
-    beating.cancel()
+        took = time.thread_time() - before
     assert answer.usage.input_tokens > 300_000
-    assert max(gaps) < 0.5
+    assert took < 0.5
 
 
 async def test_an_answer_that_drips_for_ever_ends_at_the_timeout() -> None:
@@ -173,4 +165,4 @@ async def test_an_answer_that_drips_for_ever_ends_at_the_timeout() -> None:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(ProviderUnavailable, match=r"^model m: no answer within 0\.7 s$"):
             await model_at(f"http://127.0.0.1:{port}/v1").complete(plan_request("m", seconds=0.7))
-        await asyncio.wait_for(closed.wait(), timeout=5)
+        await asyncio.wait_for(closed.wait(), timeout=30)

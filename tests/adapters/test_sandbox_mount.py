@@ -198,7 +198,8 @@ async def test_an_outlet_leads_to_its_port(bench: Bench, tmp_path: Path) -> None
 
 
 async def test_a_second_cancellation_does_not_leave_a_run_behind(bench: Bench) -> None:
-    task = asyncio.create_task(bench.python("import time; print('up', flush=True); time.sleep(60)"))
+    endless = bench.python("import time; print('up', flush=True); time.sleep(600)", seconds=600.0)
+    task = asyncio.create_task(endless)
     await until(bench.has_printed)
     task.cancel()
     await asyncio.sleep(0)

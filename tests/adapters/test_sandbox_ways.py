@@ -256,7 +256,7 @@ async def test_the_end_of_the_run_breaks_off_what_still_hangs(tmp_path: Path) ->
             reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
             await until(lambda: relay.reached)
         assert await reader.read() == b""
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 30)
         writer.close()
 
 

@@ -22,6 +22,7 @@ from domain.build.plan import Plan
 from domain.ports.language_model import AnswerSchemas
 
 SCHEMAS = open_schemas()
+READING: dict[str, TypeAdapter[Any]] = {name: TypeAdapter(answer) for name, answer in ANSWERS.items()}
 CODE = 'import re\n\nPATTERN = re.compile("\\\\d+")  # "quoted", {braced}\n\n\ndef f(x):\n    return {"a": [x]}\n'
 CHANGE = Change(
     summary="Say it's done",
@@ -86,7 +87,7 @@ class TestPydantic(AnswerSchemasCompliance):
 
 def decoded_change(text: str) -> Change | None:
     value = SCHEMAS.decode("Change", text).value
-    return None if value is None else TypeAdapter(Change).validate_json(value)
+    return None if value is None else READING[Change.__name__].validate_json(value)
 
 
 def problem_of(text: str, name: str = "Change") -> str:
@@ -102,7 +103,7 @@ def test_any_value_comes_back_equal(value: Any) -> None:
         decoded = SCHEMAS.decode(name, text)
         assert decoded.problems == ()
         assert decoded.value is not None
-        assert TypeAdapter(ANSWERS[name]).validate_json(decoded.value) == value
+        assert READING[name].validate_json(decoded.value) == value
 
 
 @given(changes)
@@ -248,9 +249,9 @@ def test_a_long_unknown_key_is_told_in_short() -> None:
 
 @pytest.mark.parametrize("mark", ["(", "([", "{'a\":,", '{"a": ('])
 def test_what_json_repair_is_slow_at_is_not_given_to_it(mark: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()  # not the clock: the machine may be busy
     assert SCHEMAS.decode("Change", mark * (30_000 // len(mark))).value is None
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_nothing_is_coerced() -> None:
@@ -264,9 +265,9 @@ def test_four_mebibytes_are_decoded_in_seconds() -> None:
     operation = {"action": "create", "path": "a", "content": 'é\n"{' * 590_000, "edits": []}
     text = json.dumps({"summary": "", "operations": [operation]}, ensure_ascii=False)
     for whole in (text, f"Here:\n```json\n{text}\n```"):
-        started = time.monotonic()
+        started = time.process_time()
         assert SCHEMAS.decode("Change", whole).problems == ()
-        assert time.monotonic() - started < 5
+        assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ def test_passes(): ...
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "--continue-on-collection-errors", "-p", "no:cacheprovider"],
             cwd=tmp_path,
-            env={"MENDWORK_CI": ci, "PATH": "/usr/bin:/bin"},
+            env={"MENDWORK_CI": ci, "PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             capture_output=True,
             text=True,
         )

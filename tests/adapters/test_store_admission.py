@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -21,9 +19,9 @@ from adapters.compliance.store import whole_build
 from adapters.store import open_store
 from adapters.store.migrate import HEAD
 from domain.errors import CredentialsRefused, InvalidInput, MendworkError, StoreUnavailable
+from tests.forks import run_command
 from tests.postgres import Cluster, running_cluster
 
-MENDWORK = str(Path(sys.executable).parent / "mendwork")
 PASSWORD, WRONG = "hunter2-right", "hunter2-wrong"
 ROLES = f"""
 CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}';
@@ -99,12 +97,10 @@ def test_a_command_ends_with_the_code_for_it_and_one_sentence(
 ) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MENDWORK_STORE": url(guarded, user, database)}
     (tmp_path / "mendwork.toml").write_text("")
-    ran = subprocess.run(
-        [MENDWORK, "status"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert ran.returncode == code, ran.stderr
-    assert (ran.stdout, len(ran.stderr.splitlines())) == ("", 1)
-    assert "hunter2" not in ran.stderr
+    ran = run_command(["status"], folder=tmp_path, environment=environment)
+    assert ran.code == code, ran.err
+    assert (ran.out, len(ran.err.splitlines())) == ("", 1)
+    assert "hunter2" not in ran.err
 
 
 async def test_a_password_that_is_changed_under_a_running_store_is_an_outage_that_ends(guarded: Cluster) -> None:

@@ -17,63 +17,29 @@ from adapters.target.local.adapter import LocalTarget
 from adapters.target.local.folders import program_of
 from domain.kpi.probe import Probe
 from domain.ports.target import DEAD, HEALTHY, Live
+from tests.adapters.processes import pipe, run_together, start
+from tests.adapters.target_caller import call
 from tests.adapters.target_scenes import SERVES, alive, descendants, local_target, until, up
 
 ROOT = Path(__file__).parents[2]
-# Does one thing to a target, and kills itself just before the effect of that number; prints how many there were.
-CALLER = """
-import asyncio, os, signal, sys
-from pathlib import Path
-import adapters.target.local.overview, xmlrpc.client, encodings.idna, tarfile
-from adapters.compliance.delivery.target import SITE, order_of
-from adapters.target.local.adapter import LocalTarget
-folder, what, release, number = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-EFFECTS = {"os.rename", "os.mkdir", "os.chmod", "os.chown", "os.remove", "socket.connect", "subprocess.Popen",
-           "shutil.rmtree", "socket.bind"}
-count = 0
-def watch(event, arguments):
-    global count
-    if event in EFFECTS or event == "open" and arguments[2] and arguments[2] & os.O_CREAT:
-        count += 1
-        if count == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-async def main():
-    target = LocalTarget(Path(folder) / "target", start_seconds=20.0)
-    assert target.missing() == {}
-    sys.addaudithook(watch)
-    if what == "trigger":
-        await target.units.trigger(order_of(release, ("python3", "service.py"), told=f"told {release}"))
-    elif what == "switch":
-        await target.traffic.switch(SITE, release, expected=1)
-    else:
-        await target.traffic.roll_back(SITE, release)
-    if number < 0:
-        await target.traffic.switch(SITE, release, expected=0)
-        print(count, flush=True)
-        await asyncio.sleep(600)
-asyncio.run(main())
-print(count)
-"""
 POINTS = 5
-
-
-def caller(folder: Path, what: str, release: int, number: int) -> list[str]:
-    return [sys.executable, "-c", CALLER, str(folder), what, str(release), str(number)]
 
 
 async def effects(folder: Path, what: str, release: int) -> int:
     """Do it undisturbed; how many effects it has."""
-    done = await asyncio.to_thread(
-        subprocess.run, caller(folder, what, release, 0), cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return int(done.stdout)
+    receiver, sender = pipe()
+    await asyncio.to_thread(run_together, [(call, (sender, str(folder), what, release, 0))])
+    count: int = receiver.recv()
+    return count
 
 
 async def killed(folder: Path, what: str, release: int, number: int) -> bool:
     """Do it, and be killed before effect ``number``; whether there was one of that number."""
-    done = await asyncio.to_thread(subprocess.run, caller(folder, what, release, number), cwd=ROOT, check=False)
-    assert done.returncode in (0, -signal.SIGKILL)
-    return done.returncode != 0
+    receiver, sender = pipe()
+    process = start(call, sender, str(folder), what, release, number)
+    await asyncio.to_thread(process.join, 60)
+    assert process.exitcode == (0 if receiver.poll() else -signal.SIGKILL)
+    return process.exitcode != 0
 
 
 def points(count: int) -> list[int]:
@@ -194,7 +160,7 @@ async def test_everything_outlives_the_process_group_that_started_it(
     target: LocalTarget, tmp_path: Path, number: signal.Signals
 ) -> None:
     starter = await asyncio.create_subprocess_exec(
-        *caller(tmp_path, "trigger", 1, -1),
+        *(sys.executable, "-m", "tests.adapters.target_caller", str(tmp_path)),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -34,7 +34,7 @@ async def hangs() -> None:
 async def ask(url: str, request: bytes) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of the answer to raw bytes; status 0 where the connection just ends."""
     host, _, port = url.removeprefix("http://").rpartition(":")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         reader, writer = await asyncio.open_connection(host, int(port))
         try:
             writer.write(request)

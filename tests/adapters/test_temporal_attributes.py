@@ -29,7 +29,7 @@ async def a_namespace(temporal: TemporalServer) -> Client:
     kept.FromTimedelta(timedelta(days=1))
     request = RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=kept)
     await client.workflow_service.register_namespace(request)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:  # the server's parts learn of it one after the other
             try:
                 await missing(client)
@@ -48,7 +48,7 @@ async def test_a_namespace_of_somebody_else_gets_what_it_lacks_once(temporal: Te
     bare = await a_namespace(temporal)
     assert await missing(bare) == list(ATTRIBUTES)
     assert await ensure_attributes(bare) == list(ATTRIBUTES)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await missing(bare):  # noqa: ASYNC110 - the server has no event for it
             await asyncio.sleep(0.1)
     assert await ensure_attributes(bare) == ()
@@ -74,7 +74,7 @@ async def test_a_name_that_somebody_uses_for_another_type_is_a_clear_sentence(te
             return str(error)
         return ""
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not (sentence := await refused()):  # noqa: ASYNC110 - nor for this
             await asyncio.sleep(0.1)
     assert "CostUsd" in sentence

@@ -121,7 +121,7 @@ class TestConnecting:
         began = time.monotonic()
         with pytest.raises(ServerUnavailable, match=rf"answers at {nobody} \(a test\)") as caught:
             await connect_to(Target(address=nobody, namespace="default", origin="a test"))
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 30
         assert "\n" not in str(caught.value)
 
     async def test_a_deaf_server_is_given_up_after_the_patience(self, deaf: str) -> None:

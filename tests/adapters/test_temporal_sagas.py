@@ -34,7 +34,7 @@ class TemporalStage:
         handle = self._client.get_workflow_handle(name)
         first = (await handle.describe()).run_id
         await handle.signal("end", "again")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await handle.describe()).run_id == first:  # noqa: ASYNC110 - it happens on the server
                 await asyncio.sleep(0.01)
 

@@ -90,7 +90,7 @@ async def test_it_starts_the_sweeper_with_the_settings_times_at_once_and_again(
     settings = make_settings(temporal={"task_queue": queue}, timeouts={"sweep": 1, "heartbeat": 2})
     async with Worker(client, task_queue=queue, workflows=[FakeSweeper], workflow_runner=UnsandboxedWorkflowRunner()):
         await ensure_sweeper(client, settings)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while len(runs := (await described(client, queue)).info.recent_actions) < 2:  # noqa: ASYNC110 - elsewhere
                 await asyncio.sleep(0.05)
         started = runs[0].action

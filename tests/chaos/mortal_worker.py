@@ -174,7 +174,7 @@ class _Mortal(ActivityInboundInterceptor):
 
 def warm(name: str) -> None:
     """Import what this class of worker will: whatever its part imports, and what that loads when it is used."""
-    for node in ast.walk(ast.parse(inspect.getsource(worker.PARTS[name]))):
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[worker.PARTS[name].__module__]))):
         if isinstance(node, ast.ImportFrom) and node.module:
             importlib.import_module(node.module)
     for module in ("temporalio.worker", "activities.beating", "adapters.temporal.connect", "adapters.store.database"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.workshop import FILES, Workshop, git
+from tests.trees import files_below
 
 TARGET = "trunk"
 BY_HAND = "by-hand"
@@ -170,7 +171,7 @@ class Stage(Workshop):
     def untouched(self) -> dict[str, str]:
         """What of the user's repository no build may change: HEAD, index, configuration, files."""
         folder = self.repository / ".git"
-        locks = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.lock"))
+        locks = sorted(str(path.relative_to(folder)) for path in files_below(folder) if path.suffix == ".lock")
         named = {name: (folder / name).read_bytes().hex() for name in ("HEAD", "index", "config")}
         return {**named, "status": git(self.repository, "status", "--porcelain", "--ignored"), "locks": str(locks)}
 

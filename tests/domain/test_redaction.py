@@ -48,6 +48,6 @@ def test_masking_twice_is_masking_once(text: str) -> None:
 
 
 def test_a_megabyte_of_near_misses_takes_no_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     redact("sk-" * 200_000 + "-----BEGIN " * 50_000)
-    assert time.perf_counter() - started < 5  # a backtracking pattern needs minutes here
+    assert time.process_time() - started < 5  # a backtracking pattern needs minutes here

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace as altered
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,14 +28,15 @@ from tests.e2e.projects import (
     told,
     waiting,
 )
-from tests.e2e.test_temporal_cli import temporal
+from tests.e2e.test_temporal_cli import content_of, temporal
 from tests.e2e.workshop import Workshop, git, wait_for
+from tests.trees import files_below
 
 ASKED = 'approve = ["change"]\nreview = false\n'
 CONSENT = Scene(
     name="consent",
     consent=ASKED,
-    builds=9,
+    builds=10,
     answers=[
         plan(task("note", "note.py")),
         change("note", 1, create("note.py", "N = 1\n")),
@@ -49,9 +50,8 @@ EARLY = altered(
     name="early",
     builds=2,
     consent='approve = ["plan"]\nreview = false\n',
-    answers=[{**entry, "faults": [{"kind": "slow", "seconds": 5}]} for entry in CONSENT.answers],
 )
-BUILDS = ("by-command", "by-signal", "by-update", "rejected", "twice", "race", "abort", "overlap")
+BUILDS = ("by-command", "by-signal", "by-update", "rejected", "twice", "repeated", "race", "abort", "overlap")
 
 
 @pytest.fixture(scope="module")
@@ -152,17 +152,32 @@ class TestApproving:
         assert answered(at, "approve", build, again["digest"])["outcome"] == "accepted"
         assert at.mendwork("watch", build).code == 0
         assert result(at, CONSENT, build)["better.py"] == "N = 2\n"
-        assert any("call it better" in path.read_text(errors="ignore") for path in blobs(at))
-
-
-def blobs(at: Workshop) -> Iterator[Path]:
-    return (path for path in (at.state / "blobs").rglob("*") if path.is_file())
+        assert any(b"call it better" in content_of(path) for path in files_below(at.state / "blobs"))
 
 
 def both(at: Workshop, *commands: list[str]) -> list[dict[str, Any]]:
     """The rulings of commands that run at the same time."""
     processes = [started(at, *command, "--json") for command in commands]
     return [json.loads(process.communicate(timeout=60)[0]) for process in processes]
+
+
+@contextlib.contextmanager
+def held_still(at: Workshop, worker: str) -> Iterator[None]:
+    """A worker that does nothing meanwhile."""
+    pid = at.pids()[worker]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def signalled_at_once(at: Workshop, build: str, *signals: tuple[str, dict[str, Any]]) -> None:
+    """Signals with their words, while the saga's worker is held still: they come to it in one step."""
+    with held_still(at, "saga"):
+        for name, words in signals:
+            sent = temporal(at, "workflow", "signal", "-w", build, "--name", name, "--input", json.dumps(words))
+            assert sent.returncode == 0, sent.stderr
 
 
 class TestTwoAtOnce:
@@ -173,6 +188,16 @@ class TestTwoAtOnce:
         assert sorted(ruling["outcome"] for ruling in rulings) == ["accepted", "refused"]
         assert at.mendwork("watch", ask["build"]).code == 0
         assert len(told(at, ask["build"], "ask.closed")) == 1
+
+    @of("repeated")
+    def test_an_approval_that_is_repeated_is_a_row_that_says_so(self, at: Workshop, ask: dict[str, Any]) -> None:
+        """Both are in the history before the saga's worker goes on: the second is no later than the end."""
+        build, words = ask["build"], {"digest": ask["digest"], "by": "ivy"}
+        signalled_at_once(at, build, ("approve", words), ("approve", words))
+        assert at.mendwork("watch", build).code == 0
+        assert [data["by"] for data in told(at, build, "ask.closed")] == ["ivy"]
+        (reason,) = refusals(at, build)
+        assert reason == f"duplicate: {ask['id']} was answered approve by ivy already"
 
     @of("race")
     def test_of_an_approval_and_a_rejection_the_first_wins(self, at: Workshop, ask: dict[str, Any]) -> None:
@@ -194,14 +219,7 @@ class TestTwoAtOnce:
     def test_an_abort_in_the_same_instant_wins(self, at: Workshop, ask: dict[str, Any]) -> None:
         """The saga's worker is held still, so that both come to it in one step."""
         build = ask["build"]
-        pid = at.pids()["saga"]
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            for name, words in (("approve", {"digest": ask["digest"]}), ("abort", {"by": "dot"})):
-                sent = temporal(at, "workflow", "signal", "-w", build, "--name", name, "--input", json.dumps(words))
-                assert sent.returncode == 0, sent.stderr
-        finally:
-            os.kill(pid, signal.SIGCONT)
+        signalled_at_once(at, build, ("approve", {"digest": ask["digest"]}), ("abort", {"by": "dot"}))
         assert at.mendwork("watch", build).code == 3
         assert at.status(build)["status"] == "aborted"
         assert not landed(at, build)
@@ -245,9 +263,10 @@ class TestBeforeItIsAsked:
         first = begun(at, EARLY)
         ask = waiting(at, first, "plan")
         digest = ask["digest"]
-        second = begun(at, EARLY)
-        kept = answered(at, "approve", second, digest, "--by", "gil")
-        other = answered(at, "approve", second, "0123456789abcdef")
+        with held_still(at, "model"):  # nothing can be asked before there is a plan
+            second = begun(at, EARLY)
+            kept = answered(at, "approve", second, digest, "--by", "gil")
+            other = answered(at, "approve", second, "0123456789abcdef")
         assert (kept["outcome"], other["outcome"]) == ("early", "early")
         assert at.mendwork("watch", second).code == 0  # the same answer of the model is the same plan
         assert [(data["choice"], data["by"]) for data in told(at, second, "ask.closed")] == [("approve", "gil")]

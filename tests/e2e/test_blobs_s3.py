@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.projects import events
+from tests.e2e.test_temporal_cli import content_of
 from tests.e2e.workshop import MUL, Ran, Workshop, planned, wait_for
 from tests.s3 import S3, SECRET, serving_s3
+from tests.trees import files_below
 
 pytestmark = pytest.mark.timeout(300)  # whole builds, also on a busy machine
 
@@ -81,8 +83,7 @@ class TestABuild:
         assert (shown.code, "+def mul(a, b):" in shown.out) == (0, True), shown.err
 
     def test_its_key_is_in_no_file_and_no_process_list(self, shop: Workshop, build: str) -> None:
-        files = [path for path in shop.root.rglob("*") if path.is_file()]
-        assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+        assert [path for path in files_below(shop.root) if SECRET.encode() in content_of(path)] == []
         assert not [pid for pid in shop.pids().values() if SECRET.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
     def test_the_disk_command_counts_the_bucket(self, shop: Workshop, s3: S3, build: str) -> None:

@@ -135,7 +135,7 @@ class TestBadInput:
         (shop.root / "empty.md").write_text(" \n")
         (shop.root / "large.md").write_text("x" * 64_001)
         before = refs(shop)
-        ran = shop.mendwork(*arguments, seconds=30)
+        ran = shop.mendwork(*arguments, seconds=60)
         assert ran.code == code, ran.err
         assert sentence in ran.err.splitlines()[-1]
         assert "Traceback" not in ran.err
@@ -206,7 +206,7 @@ class TestWithoutServer:
         self, alone: Workshop, command: list[str], extra: str, sentence: str
     ) -> None:
         alone.configure(extra=extra)
-        ran = alone.mendwork(*command, seconds=20)
+        ran = alone.mendwork(*command, seconds=60)
         assert ran.code == 2
         assert sentence in ran.err
         assert ran.err.count("\n") == 1

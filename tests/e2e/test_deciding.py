@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.person import Person
 from tests.e2e.workshop import MENDWORK, MUL, PLAN, SQUARE, WRONG_MUL, Ran, Workshop, git
 
 pytestmark = pytest.mark.timeout(300)  # whole builds, several of them, also on a busy machine
@@ -147,48 +144,13 @@ def test_what_nobody_started_cannot_be_told_anything(asks: Workshop) -> None:
         assert "unknown build 'build-x-9'" in ran.err
 
 
-class Person:
+def person_at(at: Workshop, *arguments: str) -> Person:
     """At a terminal of their own, which ``mendwork`` runs on."""
-
-    def __init__(self, at: Workshop, *arguments: str) -> None:
-        self._master, slave = pty.openpty()
-        os.set_blocking(self._master, False)
-        self.process = subprocess.Popen(
-            ["env", "--default-signal=INT", *MENDWORK, *arguments],  # a background job would ignore it
-            cwd=at.root,
-            env={**at.environment, "NO_COLOR": "1"},
-            stdin=slave,
-            stdout=subprocess.PIPE,
-            stderr=slave,
-            text=True,
-        )
-        os.close(slave)
-        self._unseen = ""
-
-    def sees(self, text: str, *, seconds: float = 60.0) -> str:
-        """Wait for ``text``; everything up to it."""
-        deadline = time.monotonic() + seconds
-        while text not in self._unseen:
-            assert time.monotonic() < deadline, f"no {text!r} in\n{self._unseen}"
-            try:
-                self._unseen += os.read(self._master, 65_536).decode()
-            except BlockingIOError:
-                time.sleep(0.05)
-        before, _, self._unseen = self._unseen.partition(text)
-        return before
-
-    def types(self, line: str) -> None:
-        os.write(self._master, f"{line}\n".encode())
-
-    def leaves(self) -> tuple[int, str]:
-        """Its exit code and what it put on stdout."""
-        out, _ = self.process.communicate(timeout=60)
-        os.close(self._master)
-        return self.process.returncode, out.strip()
+    return Person([*MENDWORK, *arguments], folder=at.root, environment=at.environment)
 
 
 def test_a_person_at_the_terminal_sees_the_plan_and_the_real_diff_and_approves_both(asks: Workshop) -> None:
-    person = Person(asks, "build", "spec.md")
+    person = person_at(asks, "build", "spec.md")
     shown = person.sees("approve | reject REASON | later? ")
     assert "mul: Add mul" in shown
     person.types("a")
@@ -204,7 +166,7 @@ def test_a_person_at_the_terminal_sees_the_plan_and_the_real_diff_and_approves_b
 
 
 def test_a_person_who_says_later_or_leaves_finds_the_build_waiting(asks: Workshop) -> None:
-    person = Person(asks, "build", "spec.md", "--approve", "plan")
+    person = person_at(asks, "build", "spec.md", "--approve", "plan")
     person.sees("diff | later? ")
     person.types("later")
     person.sees("shows the commands")
@@ -255,7 +217,7 @@ class TestAStuckTask:
         assert subjects == ["Add square", "Multiply by hand", "start"]
 
     def test_is_put_to_the_person_at_the_terminal_with_what_was_tried(self, stuck: Workshop) -> None:
-        person = Person(stuck, "build", "spec.md")
+        person = person_at(stuck, "build", "spec.md")
         shown = person.sees("retry [HINT] | raise USD | skip | take COMMIT | abort [REASON] | diff | later? ")
         assert re.search(r"attempt 1.*: .*1 new failure: test_it \(test_mul", shown), shown
         assert "+    return a + b" in shown

@@ -22,7 +22,7 @@ WRONG = Shop(name="wrong", delivery=service.section("wrong", probes=NOWHERE))
 STEADY = Shop(
     name="steady",
     branches={"red": service.RED, "dead": service.BORN_DEAD, "silent": service.SILENT},
-    delivery=service.section("steady", start_seconds=8),
+    delivery=service.section("steady", start_seconds=15),
 )
 Bad = tuple[Workshop, dict[str, Ran]]
 

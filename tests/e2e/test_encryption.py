@@ -18,6 +18,7 @@ from tests.e2e.projects import waiting
 from tests.e2e.test_rebuild import change, rows
 from tests.e2e.test_temporal_cli import content_of, history, started, temporal
 from tests.e2e.workshop import ANSWERS, MENDWORK, UNASKED, Workshop, wait_for
+from tests.trees import files_below
 
 SPEC = "# Quagga counting\n\nThe calculator multiplies okapis and squares them.\n"
 SECRETS = ("Quagga", "okapis", "Add square", "Zorilla", "scripted")
@@ -119,7 +120,7 @@ class TestAtTemporal:
 
     def test_no_key_is_in_a_log_an_environment_or_a_process_list(self, shop: Workshop, build: str) -> None:
         keys = [path.read_bytes().strip() for path in (shop.root / "keys").iterdir()]
-        texts = [content_of(path) for path in shop.state.rglob("*") if path.is_file()]
+        texts = [content_of(path) for path in files_below(shop.state)]
         texts += [content_of(shop.root / "dev.log")]
         for pid in shop.pids().values():
             texts += [Path(f"/proc/{pid}/{file}").read_bytes() for file in ("environ", "cmdline")]

@@ -55,7 +55,7 @@ def site() -> Iterator[Site]:
         thread.join()
 
 
-def eventually(condition: Callable[[], object], *, seconds: float = 20) -> None:
+def eventually(condition: Callable[[], object], *, seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it did not happen"

@@ -42,7 +42,7 @@ time.sleep(60)
 """
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 10) -> bool:
+def eventually(condition: Callable[[], bool], *, seconds: float = 30) -> bool:
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(0.02)
@@ -104,7 +104,7 @@ class TestScene:
             assert old.stdout.readline() == b"holding\n"
             told: list[str] = []
             with fresh_scene(tmp_path, tell=told.append):
-                assert old.wait(5) == -signal.SIGTERM
+                assert old.wait(30) == -signal.SIGTERM
             assert told == [f"Another demo (pid {old.pid}) runs in {tmp_path}: it is stopped."]
 
     def test_the_repository_is_clean_and_has_one_commit(self, scene: Scene) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from domain.ports.language_model import CallKey
 from tests.e2e.projects import (
     Scene,
     answered,
@@ -17,6 +18,7 @@ from tests.e2e.projects import (
     change,
     checked,
     create,
+    events,
     plan,
     serving,
     task,
@@ -66,7 +68,16 @@ REVIEWED = Scene(
         },
     ],
 )
-SCENES = (BUILD_LIMIT, TASK_LIMIT, USER_LIMIT, CALL_LIMIT, REVIEWED)
+REFUSED = Scene(
+    name="refused",
+    consent=ALONE,
+    answers=[
+        plan(task("one", "one.py")),
+        change("one", 1, create("one.py", "A = 1\n"), faults=[{"kind": "refused"}]),
+        change("one", 2, create("one.py", "A = 2\n")),
+    ],
+)
+SCENES = (BUILD_LIMIT, TASK_LIMIT, USER_LIMIT, CALL_LIMIT, REVIEWED, REFUSED)
 REVIEWER = """
 [models.critic]
 model = "openai/critic"
@@ -101,6 +112,12 @@ def bill(at: Workshop, build: str) -> int:
     return sum(line["input_tokens"] * each[0] + line["output_tokens"] * each[1] for line, each in prices)
 
 
+def packet(at: Workshop, ask: dict[str, Any]) -> dict[str, Any]:
+    """What a person who is asked is shown."""
+    found: dict[str, Any] = json.loads((at.state / "blobs" / ask["digest"][:2] / ask["digest"][2:]).read_text())
+    return found
+
+
 @pytest.mark.parametrize(
     ("scene", "account", "option"),
     [(BUILD_LIMIT, "build", "--build-budget"), (TASK_LIMIT, "task", "--task-budget")],
@@ -131,6 +148,34 @@ def test_a_limit_of_calls_is_a_question_too(at: Workshop, builds: dict[str, str]
     assert at.mendwork("watch", build).code == 0
 
 
+def test_a_call_that_the_provider_refuses_costs_nothing_and_its_fault_is_in_the_question(
+    at: Workshop, builds: dict[str, str]
+) -> None:
+    build = builds["refused"]
+    shown = packet(at, waiting(at, build, "task"))
+    (tried,) = shown["tried"]
+    assert shown["kind"] == "ModelsExhausted"
+    (failed,) = told(at, build, "call.failed")
+    (fault,) = failed["faults"]
+    assert (failed["model"], fault["kind"]) == ("coder", "CredentialsRefused")
+    assert "SCRIPTED_API_KEY" in fault["sentence"]
+    assert fault["sentence"] in tried["outcome"]
+    assert shown["spent"]["settled"] == 0, "of this task"
+    assert answered(at, "answer", build, "retry")["outcome"] == "accepted"
+    assert at.mendwork("watch", build).code == 0
+
+
+def test_what_was_pinned_of_a_models_sampling_is_in_the_row_of_its_answer(at: Workshop, builds: dict[str, str]) -> None:
+    waiting(at, builds["reviewed"])
+    answers = [event for event in events(at, builds["reviewed"]) if event.kind == "call.answered"]
+    assert [event.data["role"] for event in answers] == ["reasoning", "coding", "validation"]
+    for event in answers:
+        saga = f"{event.build}-task-{event.task}" if event.task else event.build
+        key = CallKey(saga=saga, step=event.data["step"], attempt=event.attempt, turn=event.data["turn"])
+        assert str(key) in {line["key"] for line in at.billed()}
+        assert event.data["pinned"] == {"temperature": 0, "seed": key.seed}
+
+
 def test_a_build_that_cannot_even_plan_fails_before_anything_is_asked(at: Workshop) -> None:
     ran = built(at, [USER_LIMIT], "--user", "poor")["user-limit"]
     assert ran.code == 5, ran.err
@@ -146,8 +191,7 @@ class TestAReviewedBuild:
         review = told(at, build, "review.ended")[0]
         assert (review["model"], review["weak"], review["low"], review["high"]) == ("critic", False, 1, 0)
         assert "critic" in {line["model"] for line in at.billed()}
-        packet = (at.state / "blobs" / ask["digest"][:2] / ask["digest"][2:]).read_text()
-        assert json.loads(packet)["spent"]["settled"] >= bill(at, build)
+        assert packet(at, ask)["spent"]["settled"] >= bill(at, build)
 
     def test_warns_when_four_fifths_of_a_limit_are_used(self, at: Workshop, builds: dict[str, str]) -> None:
         """0.01 for the change and 0.156 for the review, of 0.205."""

@@ -35,6 +35,7 @@ from tests.e2e.projects import (
 )
 from tests.e2e.smuggling import WORKER
 from tests.e2e.workshop import MENDWORK, Workshop, git, wait_for
+from tests.trees import files_below
 
 MUL = checked("mul", "import mul; self.assertEqual(mul.mul(2, 3), 6)")
 CHAIN = Scene(
@@ -90,7 +91,7 @@ def untouched(at: Workshop) -> Untouched:
     """Now. The server's database and the logs of running workers are theirs."""
     with closing(sqlite3.connect(at.state / "mendwork.db")) as connection:
         tables = {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in TABLES}  # noqa: S608
-    paths = [path for folder in ("blobs", "mirrors") for path in (at.state / folder).rglob("*") if path.is_file()]
+    paths = [path for folder in ("blobs", "mirrors") for path in files_below(at.state / folder)]
     return Untouched(
         tables=tables,
         files={str(path): f"{path.stat().st_mtime_ns} {hash_of(path)}" for path in sorted(paths)},

@@ -64,7 +64,7 @@ async def the_other_version(at: Workshop) -> AsyncIterator[Client]:
     """It serves, on the same histories."""
     named = os.environ.get("MENDWORK_TEMPORAL__SERVER")
     program = find_server(explicit=Path(named) if named else None, environment=os.environ)
-    async with DevServer(ServerPlan(program=program, state=at.state)) as server, asyncio.timeout(60):
+    async with DevServer(ServerPlan(program=program, state=at.state)) as server, asyncio.timeout(180):
         client = await Client.connect(server.address, data_converter=DATA_CONVERTER)
         others = [each for each in WORKFLOWS if each is not BuildSaga]
         async with Worker(client, task_queue="mendwork", workflows=[OfAnotherVersion, *others]):

@@ -77,7 +77,7 @@ class Fleet:
         request = SetWorkerDeploymentCurrentVersionRequest(
             namespace=self.client.namespace, deployment_name=self.name, build_id=build, identity="ann"
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while True:
                 with contextlib.suppress(RPCError):
                     await self.client.workflow_service.set_worker_deployment_current_version(request)
@@ -201,7 +201,7 @@ async def registered(at: Workshop, temporal: TemporalServer, fleet: Fleet) -> Se
     log = at.root / "worker.log"
     with at.spawned([sys.executable, "-P", "-m", "worker", "saga"], log=log.name):
         await asyncio.to_thread(wait_for, lambda: "serving " in log.read_text(), seconds=60, why=f"the worker ({log})")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while not (found := await versions_of(client, fleet.name)):  # noqa: ASYNC110 - the server tells nobody
                 await asyncio.sleep(0.05)
     return found

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import yaml
 
 from tests.forks import Ran as Ran
 from tests.forks import run_command
+from tests.spawning import spawned
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MENDWORK = (sys.executable, "-P", "-m", "starter")
@@ -109,7 +111,7 @@ def make_repository(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def wait_for(what: Callable[[], Any], *, seconds: float = 30.0, why: str = "the condition") -> Any:
+def wait_for(what: Callable[[], Any], *, seconds: float = 60.0, why: str = "the condition") -> Any:
     """Poll ``what`` until it is true and return its value; fail with ``why`` after ``seconds``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -210,27 +212,9 @@ class Workshop:
             line = wait_for(lambda: (self.root / "scripted.log").read_text().partition("\n")[0], why="the provider")
             yield json.loads(line)["base_url"]
 
-    @contextlib.contextmanager
-    def spawned(self, argv: Sequence[str], *, log: str) -> Iterator[subprocess.Popen[bytes]]:
+    def spawned(self, argv: Sequence[str], *, log: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
         """A process of its own group with its output in a file, ended by SIGTERM at the end."""
-        with (self.root / log).open("wb") as output:
-            process = subprocess.Popen(
-                argv,
-                cwd=self.root,
-                env=self.environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                yield process
-            finally:
-                process.terminate()
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+        return spawned(argv, log=self.root / log, folder=self.root, environment=self.environment)
 
     def is_ready(self) -> bool:
         """Whether all workers poll; the fifth is there where a project has a target."""

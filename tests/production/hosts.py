@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.workshop import wait_for
-from tests.production.compose import CHECKOUT, OURS, services
+from tests.production.compose import OURS, services
 from tests.production.network import Host, hidden
-from tests.production.site import Site, end, spawned
+from tests.production.site import Site
+from tests.spawning import printed, spawned
 
 CLASSES = OURS[:4]
 """Nothing is released here."""
@@ -63,18 +64,9 @@ class WorkerHost:
 
     def mendwork(self, *arguments: str, stdin: str = "") -> str:
         """What the command line prints on this host, with the store's password as people have it."""
-        done = subprocess.run(
-            self.inside(sys.executable, "-P", "-m", "starter", *arguments),
-            cwd=self.folder,
-            env={**self.environment, "MENDWORK_SECRETS": str(self.folder / "secrets" / "saga")},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-        return done.stdout
+        argv = self.inside(sys.executable, "-P", "-m", "starter", *arguments)
+        given = {**self.environment, "MENDWORK_SECRETS": str(self.folder / "secrets" / "saga")}
+        return printed(argv, environment=given, folder=self.folder, stdin=stdin)
 
     def pids(self) -> dict[int, str]:
         """The class of each of its processes."""
@@ -113,7 +105,9 @@ def working(hosts: Mapping[str, WorkerHost]) -> Iterator[None]:
                 argv = each.inside(sys.executable, "-P", "-m", "worker", name)
                 given = {**each.environment, "MENDWORK_SECRETS": str(_secrets(each, name))}
                 log = each.folder / f"{name}.log"
-                each.processes[name] = stack.enter_context(spawned(argv, environment=given, log=log))
+                each.processes[name] = stack.enter_context(
+                    spawned(argv, log=log, folder=each.folder, environment=given)
+                )
         for each in hosts.values():
             each.wait_until_ready()
         try:
@@ -143,7 +137,7 @@ def providing(host: WorkerHost, *, answers: Path, bill: Path, port: int) -> Iter
     argv += ["--answers", str(answers), "--bill", str(bill), "--port", str(port), "--require-key", "PROVIDER_API_KEY"]
     log = host.folder / "scripted.log"
     given = {**host.environment, "PROVIDER_API_KEY": (host.site.secrets / "provider_api_key").read_text()}
-    with spawned(host.host.inside(*argv), environment=given, log=log):
+    with spawned(host.host.inside(*argv), log=log, folder=host.folder, environment=given):
         wait_for(lambda: log.read_text().startswith("{"), why=f"the provider of {host.name}")
         yield
 
@@ -169,6 +163,3 @@ def listed(site: Site, query: str) -> list[dict[str, Any]]:
         site.ask_temporal("workflow", "list", "--query", query, "--output", "json") or "[]"
     )
     return rows
-
-
-__all__ = ["CHECKOUT", "CLASSES", "WorkerHost", "done_by", "end", "listed", "providing", "working"]

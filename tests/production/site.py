@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from setup.programs import find_program
 from tests.postgres import Cluster, running_cluster
 from tests.production.compose import CHECKOUT
 from tests.production.network import Host
+from tests.spawning import printed, spawned
 
 OPS = CHECKOUT / "ops"
 
@@ -52,16 +52,7 @@ class Site:
 
     def run(self, *argv: object, **more: str) -> str:
         """What a command prints; it has to end well."""
-        done = subprocess.run(
-            self.host.inside(*argv),
-            env={**self.environment, **more},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, f"{argv}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
-        return done.stdout
+        return printed(self.host.inside(*argv), environment={**self.environment, **more})
 
     def ask_temporal(self, *words: str) -> str:
         """What the Temporal CLI prints."""
@@ -84,7 +75,7 @@ def serving(folder: Path, host: Host) -> Iterator[Site]:
         site.run(databases, PGHOST=str(cluster.folder), PGUSER=cluster.user, SECRETS=str(secrets))
         site.run(OPS / "temporal" / "schema.sh")
         start = host.inside(OPS / "temporal" / "start.sh")
-        with spawned(start, environment=site.environment, log=folder / "temporal.log"):
+        with spawned(start, log=folder / "temporal.log", folder=folder, environment=site.environment):
             site.run(OPS / "temporal" / "namespace.sh")
             yield site
 
@@ -107,26 +98,3 @@ def _open(cluster: Cluster, host: Host) -> None:
         timeout=90,
         check=True,
     )
-
-
-@contextlib.contextmanager
-def spawned(argv: Sequence[str], *, environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with its output in ``log``, ended by SIGTERM at the end, or hard when it does not."""
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            argv, cwd=log.parent, env=dict(environment), stdin=subprocess.DEVNULL, stdout=output, stderr=output
-        )
-    try:
-        yield process
-    finally:
-        end(process)
-
-
-def end(process: subprocess.Popen[bytes], *, grace: float = 20.0) -> None:
-    """SIGTERM, and SIGKILL after ``grace`` seconds."""
-    process.terminate()
-    try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()

@@ -24,7 +24,9 @@ from tests.e2e.workshop import ANSWERS, FILES, SPEC, UNASKED, git, make_reposito
 from tests.production.compose import services
 from tests.production.hosts import CLASSES, WorkerHost, done_by, listed, providing, working
 from tests.production.network import Host, network
-from tests.production.site import OPS, Site, serving, spawned
+from tests.production.site import OPS, Site, serving
+from tests.spawning import spawned
+from tests.trees import files_below
 
 pytestmark = pytest.mark.timeout(600)  # a busy machine starts ten processes slowly
 BUCKET, PROVIDER = "blobs", 8000
@@ -82,7 +84,7 @@ def bucket(site: Site, folder: Path) -> Iterator[None]:
     argv = [find_program("versitygw"), "--port", f"{site.host.address}:9000", "--quiet", "posix", folder]
     given = {"PATH": site.environment["PATH"], "ROOT_ACCESS_KEY": keys["MENDWORK_BLOBS__ACCESS_KEY"]}
     given["ROOT_SECRET_KEY"] = keys["MENDWORK_BLOBS__SECRET_KEY"]
-    with spawned(site.host.inside(*argv), environment=given, log=site.folder / "s3.log"):
+    with spawned(site.host.inside(*argv), log=site.folder / "s3.log", folder=site.folder, environment=given):
         yield
 
 
@@ -148,7 +150,7 @@ class TestSite:
     def test_no_secret_is_in_a_command_line_or_a_log(self, place: Place) -> None:
         secrets = {path.read_text().strip() for path in place.site.secrets.iterdir() if path.stat().st_size}
         lines = command_lines()
-        logs = [path.read_text() for path in place.folder.glob("**/*.log")]
+        logs = [path.read_text() for path in files_below(place.folder) if path.suffix == ".log"]
         assert len(logs) >= 2 * len(CLASSES)
         assert [text[:80] for text in (*lines, *logs) if any(secret in text for secret in secrets)] == []
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from adapters.cli.config.options import Json
+
 app = typer.Typer()
 config = typer.Typer(no_args_is_help=True, help="The configuration as it counts: file, environment, defaults.")
 app.add_typer(config, name="config")
-
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
 
 
 class Shell(StrEnum):

@@ -8,14 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from adapters.cli.config.completing import build_names
+from adapters.cli.config.options import AllowMissing, Approve, Build, By, Json, Reason, Unattended, User, Yes
 
 app = typer.Typer()
 
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
-Build = Annotated[
-    str, typer.Argument(help="The name of a build, as in build-notes-1, or of a delivery.", autocompletion=build_names)
-]
-By = Annotated[str, typer.Option("--by", help="Who says it; your login name by default.")]
 Digest = Annotated[str, typer.Argument(help="At least 8 hex digits of what you decide about; asked for on a terminal.")]
 Usd = Annotated[float, typer.Option(min=0.0, metavar="USD", help="A new limit in USD; limits only go up.")]
 Count = Annotated[int, typer.Option(min=0, metavar="N", help="A new limit; limits only go up.")]
@@ -39,7 +35,7 @@ def pending(
 def approve(
     build: Build,
     digest: Digest = "",
-    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    reason: Reason = "",
     by: By = "",
     json: Json = False,
 ) -> None:
@@ -162,7 +158,7 @@ def resume_now(build: Build, by: By = "", json: Json = False) -> None:
 @app.command()
 def abort(
     build: Build,
-    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    reason: Reason = "",
     by: By = "",
     json: Json = False,
 ) -> None:
@@ -175,11 +171,11 @@ def rerun(
     build: Build,
     title: Annotated[str, typer.Option(help="One line; the earlier build's by default.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Print the new name and come back at once.")] = False,
-    allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Approve the plan and the change beforehand.")] = False,
-    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change,release.")] = "",
-    unattended: Annotated[bool, typer.Option("--unattended", help="Nobody answers: skip what is stuck.")] = False,
-    user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
+    allow_missing: AllowMissing = "",
+    yes: Yes = False,
+    approve: Approve = "",
+    unattended: Unattended = False,
+    user: User = "",
     json: Json = False,
 ) -> None:
     """Start a new build of the same spec and project, and follow it."""

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer()
+from adapters.cli.config.options import Json
 
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
+app = typer.Typer()
 
 
 @app.command()

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from adapters.cli.config.completing import project_names
+from adapters.cli.config.options import Json
 
 app = typer.Typer()
-
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
 
 
 @app.command()

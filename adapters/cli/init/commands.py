@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from adapters.cli.config.options import Json
 from adapters.cli.exits import DONE, INTERRUPTED, REFUSED, exit_code
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def init(
     name: Annotated[str, typer.Option(help="The project's name; the folder's by default.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Write what was found, its set-up and registries too.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a project of that name.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")] = False,
+    json: Json = False,
 ) -> None:
     """Find out how a repository is tested and set up, and write it to mendwork.toml."""
     from adapters.cli.session import say

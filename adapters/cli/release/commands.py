@@ -7,19 +7,18 @@ from typing import Annotated
 import typer
 
 from adapters.cli.config.completing import project_names, release_numbers
+from adapters.cli.config.options import AllowMissing, By, Json
 
 app = typer.Typer()
 releases = typer.Typer(no_args_is_help=True, help="The releases of a project.")
 app.add_typer(releases, name="release")
 
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
 Project = Annotated[
     str,
     typer.Option(
         help="A project of mendwork.toml; not needed where only one has a target.", autocompletion=project_names
     ),
 ]
-By = Annotated[str, typer.Option("--by", help="Who says it; your login name by default.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the delivery's name and come back at once.")]
 
 
@@ -29,7 +28,7 @@ def deliver(
     project: Project = "",
     yes: Annotated[bool, typer.Option("--yes", help="Approve the release beforehand.")] = False,
     approve: Annotated[str, typer.Option(help="Approve beforehand: release.")] = "",
-    allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
+    allow_missing: AllowMissing = "",
     unattended: Annotated[
         bool, typer.Option("--unattended", help="Nobody answers: what would be asked ends it.")
     ] = False,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from adapters.cli.config.options import Json
 
 if TYPE_CHECKING:
     from adapters.settings import Settings
     from adapters.target.local.overview import Overview, SiteLine
 
 target_app = typer.Typer(no_args_is_help=True, help="What the local deploy target runs on this machine.")
-
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
 
 
 @target_app.command()

@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from adapters.cli.config.completing import build_names, phase_names, task_names
+from adapters.cli.config.completing import phase_names, task_names
+from adapters.cli.config.options import AllowMissing, BuildAlone, Json
 
 app = typer.Typer()
 
 
 @app.command()
 def replay(
-    build: Annotated[str, typer.Argument(help="The build's name, as in build-notes-1.", autocompletion=build_names)],
+    build: BuildAlone,
     phase: Annotated[
         str,
         typer.Option(help="The phase to run again: intake, plan, tasks, review, land, …", autocompletion=phase_names),
@@ -25,8 +26,8 @@ def replay(
     live: Annotated[bool, typer.Option("--live", help="Call the models; say what differs, and do not mind.")] = False,
     budget: Annotated[float, typer.Option(help="With --live: at most so many USD.")] = 0.0,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch world and say where it is.")] = False,
-    allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")] = False,
+    allow_missing: AllowMissing = "",
+    json: Json = False,
 ) -> None:
     """Run one phase of a build again from its record, in a scratch world: equal, or the first digest that differs."""
     from adapters.cli.replay import replay as command

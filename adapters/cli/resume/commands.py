@@ -7,10 +7,18 @@ from typing import Annotated
 import typer
 
 from adapters.cli.config.completing import build_names, model_names, snapshot_tokens
+from adapters.cli.config.options import AllowMissing, Approve, Detach, Json, NoDeliver, Unattended, User, Yes
 
 app = typer.Typer()
 
-Json = Annotated[bool, typer.Option("--json", help="Print stable JSON on stdout.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(help="Ask this model, in every role; may be given again for a chain.", autocompletion=model_names),
+]
+RoleModels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ROLE=MODEL", help="The same for one role: reasoning, coding, validation."),
+]
 
 
 @app.command()
@@ -28,24 +36,18 @@ def snapshots(
 @app.command()
 def resume(
     token: Annotated[str, typer.Argument(help="A snapshot, as in build-notes-1@2.", autocompletion=snapshot_tokens)],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="Ask this model, in every role; may be given again for a chain.", autocompletion=model_names),
-    ] = None,
-    role_model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ROLE=MODEL", help="The same for one role: reasoning, coding, validation."),
-    ] = None,
+    model: Models = None,
+    role_model: RoleModels = None,
     strategy: Annotated[str, typer.Option(help="Another way of working than the snapshot's.")] = "",
     fork: Annotated[bool, typer.Option("--fork", help="Also beside the build itself, while that is open.")] = False,
     title: Annotated[str, typer.Option(help="One line; the other build's by default.")] = "",
-    detach: Annotated[bool, typer.Option("--detach", help="Print the build's name and come back at once.")] = False,
-    allow_missing: Annotated[str, typer.Option(help="Isolations to do without on this machine: memory,pids.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Approve the plan and the change beforehand.")] = False,
-    approve: Annotated[str, typer.Option(help="Approve beforehand: plan,change,release.")] = "",
-    unattended: Annotated[bool, typer.Option("--unattended", help="Nobody answers: skip what is stuck.")] = False,
-    no_deliver: Annotated[bool, typer.Option("--no-deliver", help="Land the result, and do not deliver it.")] = False,
-    user: Annotated[str, typer.Option(help="Who pays; your login name by default.")] = "",
+    detach: Detach = False,
+    allow_missing: AllowMissing = "",
+    yes: Yes = False,
+    approve: Approve = "",
+    unattended: Unattended = False,
+    no_deliver: NoDeliver = False,
+    user: User = "",
     json: Json = False,
 ) -> None:
     """Start a new build that goes on exactly where a snapshot was taken, and follow it."""

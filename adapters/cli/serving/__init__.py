@@ -1,1 +1,1 @@
-"""What of a worker process is put together beside ``worker.py``."""
+"""What each worker process serves, a module a class, and what it shows of itself."""

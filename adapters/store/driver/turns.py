@@ -1,90 +1,84 @@
 """SQLite through aiosqlite, with one turn of the connection's thread for each statement.
 
-SQLAlchemy's own cursor takes four (open, execute, fetch, close), and each costs two switches of threads: most of what a
+aiosqlite's own cursor takes four (open, execute, fetch, close), and each costs two switches of threads: most of what a
 short transaction took. What a statement gives is small and is fetched at once here as there.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Self
 
-from sqlalchemy.dialects.sqlite.aiosqlite import (
-    AsyncAdapt_aiosqlite_connection,
-    AsyncAdapt_aiosqlite_cursor,
-    AsyncAdapt_aiosqlite_dbapi,
-)
+import aiosqlite
+from sqlalchemy.dialects.sqlite.aiosqlite import dialect
 
 Given = tuple[Any, int, int | None, list[Any]]
 
 
-class _Cursor(AsyncAdapt_aiosqlite_cursor):
+class _Connection(aiosqlite.Connection):
+    """What SQLAlchemy takes for the driver's own."""
+
+    def cursor(self) -> Any:
+        return _Cursor(self)
+
+    async def rollback(self) -> None:
+        """The pool asks for one after every commit, too."""
+        if self.in_transaction:
+            await super().rollback()
+
+    async def turn(self, function: Callable[..., Given], *given: Any) -> Given:
+        """What ``function`` returns for SQLite's connection, in its thread."""
+        run: Callable[..., Awaitable[Given]] = self._execute  # which has no public name
+        return await run(function, self._conn, *given)
+
+
+class _Cursor:
     """Has the rows of the last statement and what SQLite said about it; nothing is open in between."""
 
-    __slots__ = ("_said",)
+    description: Any = None
+    rowcount = -1
+    lastrowid: int | None = None
+    arraysize = 1
 
-    def __init__(self, adapt_connection: AsyncAdapt_aiosqlite_connection) -> None:
-        self._adapt_connection = adapt_connection
-        self._connection = adapt_connection._connection
-        self._rows = deque()
-        self._said: tuple[Any, int, int | None] = (None, -1, None)
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self._rows: list[Any] = []
 
-    @property
-    def description(self) -> Any:
-        return self._said[0]
+    async def __aenter__(self) -> Self:
+        return self
 
-    @property
-    def rowcount(self) -> int:
-        return self._said[1]
+    async def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
+        return await self._turn(_one, operation, parameters)
 
-    @property
-    def lastrowid(self) -> Any:
-        return self._said[2]
+    async def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Self:
+        return await self._turn(_many, operation, seq_of_parameters)
 
-    def close(self) -> None:
-        self._rows.clear()
+    async def fetchall(self) -> list[Any]:
+        return self._rows
 
-    async def _async_soft_close(self) -> None:
+    async def close(self) -> None:
         """It is closed already."""
 
-    async def _execute_async(self, operation: Any, parameters: Any) -> None:
-        await self._turn(_one, operation, () if parameters is None else parameters)
-
-    async def _executemany_async(self, operation: Any, seq_of_parameters: Any) -> None:
-        await self._turn(_many, operation, seq_of_parameters)
-
-    async def _turn(self, function: Callable[..., Given], operation: str, parameters: Any) -> None:
-        async with self._adapt_connection._execute_mutex:
-            connection = self._connection
-            *said, rows = await connection._execute(function, connection._conn, operation, parameters)
-        self._said = (said[0], said[1], said[2])
-        self._rows = deque(rows)
+    async def _turn(self, function: Callable[..., Given], operation: str, parameters: Any) -> Self:
+        given = await self._connection.turn(function, operation, parameters)
+        self.description, self.rowcount, self.lastrowid, self._rows = given
+        return self
 
 
-class _Connection(AsyncAdapt_aiosqlite_connection):
-    __slots__ = ()
-    _cursor_cls: type[AsyncAdapt_aiosqlite_cursor] = _Cursor
-
-    def rollback(self) -> None:
-        """The pool asks for one after every commit, too."""
-        if self._connection._conn.in_transaction:
-            super().rollback()
+def open_driver() -> Any:
+    """The ``module`` for ``create_async_engine``: the dialect's own, on connections of ours."""
+    module: Any = dialect.import_dbapi()
+    module.connect = partial(module.connect, async_creator_fn=_open)
+    return module
 
 
-class Driver(AsyncAdapt_aiosqlite_dbapi):
-    """The ``module`` for ``create_async_engine``."""
-
-    def connect(self, *arg: Any, **kw: Any) -> AsyncAdapt_aiosqlite_connection:
-        return _Connection(self, super().connect(*arg, **kw)._connection)
-
-
-def open_driver() -> Driver:
-    """Import the driver now."""
-    import aiosqlite
-
-    return Driver(aiosqlite, sqlite3)
+def _open(database: str, **options: Any) -> _Connection:
+    """Not connected before it is awaited."""
+    connection = _Connection(partial(sqlite3.connect, database, **options), iter_chunk_size=64)
+    connection._thread.daemon = True  # as SQLAlchemy has it: one that nobody closed must not hold up the exit
+    return connection
 
 
 def _one(connection: sqlite3.Connection, operation: str, parameters: Sequence[Any]) -> Given:

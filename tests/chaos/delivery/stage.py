@@ -18,6 +18,7 @@ from tests.delivery_invariants import check_stopped
 from tests.e2e import service
 from tests.e2e.shops import asked
 from tests.e2e.workshop import Workshop, git
+from tests.trees import all_below
 
 SHOP = "calc"
 SECRET = "SHOP_SECRET"
@@ -148,7 +149,7 @@ def _programs(seen: Overview) -> Counter[str]:
 
 def _files(root: Path) -> Iterator[str]:
     """All but logs, locks, sockets and what belongs to a release alone."""
-    for path in root.rglob("*"):
+    for path in all_below(root):
         name = str(path.relative_to(root))
         if not any(part in name for part in (".supervisor/l", ".sock", "/scratch/", "/steps/")):
             yield name
