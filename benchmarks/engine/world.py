@@ -22,12 +22,13 @@ from adapters.store.memory import MemoryStore
 from adapters.telemetry.activities import MeasuringInterceptor
 from adapters.telemetry.metrics import Metrics
 from benchmarks.engine.bare import Bare, step
-from benchmarks.ground.outside import DECISIONS, HEARTBEAT, STICKY, Outside
+from benchmarks.ground.outside import HEARTBEAT, STICKY, Outside
 from domain.build.project import Limits
 from domain.money.usage import Price, Quote, Usage
 from domain.ports.blobs import Blobs
 from domain.ports.language_model import LanguageModel, ModelAnswer, ModelRequest
 from domain.ports.store import Store
+from worker import WORKFLOW_TASKS
 from workflows.catalogue import WORKFLOWS
 
 PLACES = 1_000
@@ -78,7 +79,7 @@ async def serving_ours(client: Client, queue: str, world: Faked | None = None) -
                 workflows=workflows,
                 activities=world.activities(),
                 interceptors=interceptors,
-                max_concurrent_workflow_tasks=DECISIONS,
+                max_concurrent_workflow_tasks=WORKFLOW_TASKS,
                 sticky_queue_schedule_to_start_timeout=STICKY,
             )
             await stack.enter_async_context(worker)
@@ -96,7 +97,7 @@ async def serving_bare(client: Client, queue: str) -> AsyncIterator[None]:
                 task_queue=queue + suffix,
                 workflows=workflows,
                 activities=[step],
-                max_concurrent_workflow_tasks=DECISIONS,
+                max_concurrent_workflow_tasks=WORKFLOW_TASKS,
                 sticky_queue_schedule_to_start_timeout=STICKY,
             )
             await stack.enter_async_context(worker)

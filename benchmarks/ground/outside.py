@@ -27,9 +27,6 @@ QUESTION = "Write it.\n" * 200
 HEARTBEAT = 5.0
 """Seconds, as the configuration has it when it says nothing."""
 STICKY = timedelta(seconds=5)  # the same; the SDK's own is 10
-DECISIONS = 6
-"""Workflow tasks at once in one process. They share one interpreter: of the SDK's 100 most would wait for the others
-longer than the 5 s that each may take, and be begun again from the first event, and so on for ever."""
 
 
 class Outside(World):

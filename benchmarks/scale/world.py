@@ -24,13 +24,14 @@ from activities.planning import Planning
 from activities.repository.changes import AppliedChange, ApplyChangeInput
 from activities.repository.merging import RebasedCommit, RebaseInput
 from activities.repository.snapshots import PinSnapshotInput
-from benchmarks.ground.outside import DECISIONS, HEARTBEAT, STICKY, Outside
+from benchmarks.ground.outside import HEARTBEAT, STICKY, Outside
 from domain.errors import ProviderRefused
 from domain.flow.turns import Room
 from domain.money.usage import FREE, Price, Quote, Usage
 from domain.ports.blobs import Blobs
 from domain.ports.language_model import ModelAnswer, ModelRequest, with_bill
 from domain.ports.store import Store
+from worker import WORKFLOW_TASKS
 from workflows.build_saga import BuildSaga
 from workflows.task_saga import TaskSaga
 
@@ -137,7 +138,7 @@ async def serving(client: Client, queue: str, host: Host, *, also: Sequence[type
                 activities=host.activities(),
                 interceptors=[BeatingInterceptor()],
                 max_concurrent_activities=slots.get(role, 20),
-                max_concurrent_workflow_tasks=DECISIONS,
+                max_concurrent_workflow_tasks=WORKFLOW_TASKS,
                 sticky_queue_schedule_to_start_timeout=STICKY,
             )
             await stack.enter_async_context(worker)
