@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -190,14 +191,15 @@ def test_a_process_of_a_person_who_looks_into_the_folder_lives_on(tmp_path: Path
     work.mkdir()
     argv = [sys.executable, "-c", PERSON, str(work)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as terminal:
+        assert terminal.stdout
+        person = Path("/proc", terminal.stdout.readline().strip())
         try:
-            assert terminal.stdout
-            person = Path("/proc", terminal.stdout.readline().strip())
             wait_for(lambda: Path(os.readlink(person / "cwd")) == work)
             assert leftovers(tmp_path).end().processes == 0
             assert "Z" not in (person / "stat").read_text().rpartition(")")[2].split()[0]
         finally:
-            terminal.kill()
+            os.killpg(terminal.pid, signal.SIGKILL)
+            os.kill(int(person.name), signal.SIGKILL)  # a terminal of its own is a session of its own
 
 
 def wait_for(what: Callable[[], bool]) -> None:
