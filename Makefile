@@ -13,7 +13,7 @@ test: check
 
 # The whole kill table; `make test` plays a third of it, drawn by MENDWORK_SEED.
 soak: setup-test
-	MENDWORK_SOAK=1 .venv/bin/pytest tests/chaos $(ARGS)
+	MENDWORK_SOAK=1 .venv/bin/pytest -n 3 --dist loadfile tests/chaos $(ARGS)
 
 # Ratios against a baseline of the same run.
 bench: setup-test

@@ -8,6 +8,7 @@
   file system. What is left of a call (its ledger, its row in the log, its step in Temporal) is the product's own.
 * ``lost``: two hosts, one of which is killed in the middle; every build ends well.
 * ``turns``: 500 calls of one project hang; another's first call begins at most two seconds later than without them.
+  That of a build which starts in the same moment, while the server takes in all 500, is told beside it.
 
 The server, the sagas and the store are real, the calls go through the real activity with its ledger and its schemas;
 repositories and sandboxes answer at once (``benchmarks.scale.world``). A host is one process. ``--quick`` plays a tenth
@@ -132,7 +133,8 @@ async def turns(ground: Ground) -> Iterator[str]:
     worst = max(waited.beside) - alone
     say(
         f"{ground.of(500)} calls hang, {waited.hanging} of them in turns: a first call begins after "
-        f"{', '.join(f'{each:.2f}' for each in waited.beside)} s instead of {alone:.2f} s"
+        f"{', '.join(f'{each:.2f}' for each in waited.beside)} s instead of {alone:.2f} s; "
+        f"of a build that started with them after {waited.joining:.2f} s"
     )
     return iter([f"it began {worst:.2f} s later, not {LONGEST_WAIT} at most"] if worst > LONGEST_WAIT else [])
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import Client, WorkflowHandle
+from temporalio.common import Priority
 
 from benchmarks.ground.waiting import all_ended, within
 from benchmarks.scale.world import LAST, Host, serving
@@ -23,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.policies import MODEL, Effects
 
 HUNG = "hung"
+_STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
 _PATIENCE = 300.0  # seconds for one build
 _EACH = 25  # calls of one workflow: hundreds begun in one workflow task are taken for a deadlock on a busy machine
 
@@ -50,10 +53,12 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waited:
-    """Seconds from a build's start to its first call, ``alone`` and ``beside`` the crowd, of which ``hanging`` calls
-    hold turns at the end; ``events`` are in the crowd's histories."""
+    """Seconds from a build's start to its first call: ``alone``, ``joining`` (started with the crowd, while all its
+    calls are put into the queue and turned away for the first time) and ``beside`` it, of which ``hanging`` calls hold
+    turns at the end; ``events`` are in the crowd's histories."""
 
     alone: tuple[float, ...]
+    joining: float
     beside: tuple[float, ...]
     hanging: int
     events: int
@@ -66,12 +71,14 @@ async def measure(client: Client, host: Host, began: Began, *, calls: int, build
         alone = [await _first_call(client, began, queue, f"alone-{number}") for number in range(builds)]
         crowd = [await _hung(client, queue, host, first) for first in range(0, calls, _EACH)]
         await began.until(lambda: began.count(HUNG) > 0, what="no call of the crowd has begun")
+        joining = await _first_call(client, began, queue, "joining")
+        await within(_PATIENCE, _all_came(crowd), what="not all calls of the crowd were handed to the worker")
         beside = [await _first_call(client, began, queue, f"other-{number}") for number in range(builds)]
         events = sum([(await part.describe()).history_length for part in crowd])
         inside = dict(host.turnstile.inside)
         await asyncio.gather(*(part.terminate() for part in crowd))
     hanging = sum(number for caller, number in inside.items() if caller.project == HUNG)
-    return Waited(alone=tuple(alone), beside=tuple(beside), hanging=hanging, events=events)
+    return Waited(alone=tuple(alone), joining=joining, beside=tuple(beside), hanging=hanging, events=events)
 
 
 class Began:
@@ -99,6 +106,16 @@ class Began:
             await self._changed.wait()
 
 
+async def _all_came(crowd: Sequence[WorkflowHandle[Any, Any]]) -> None:
+    """Until every call has a turn, waits in the worker for one, or was turned away."""
+    for part in crowd:
+        while True:
+            calls = (await part.describe()).raw_description.pending_activities
+            if len(calls) == _EACH and all(call.state == _STARTED or call.attempt > 1 for call in calls):
+                break
+            await asyncio.sleep(0.05)
+
+
 async def _hung(client: Client, queue: str, host: Host, first: int) -> WorkflowHandle[Any, Any]:
     return await client.start_workflow(
         Crowd.run,
@@ -106,13 +123,18 @@ async def _hung(client: Client, queue: str, host: Host, first: int) -> WorkflowH
         id=f"{HUNG}-{queue}-{first}",
         task_queue=queue,
         task_timeout=timedelta(seconds=60),
+        priority=Priority(fairness_key=HUNG),
     )
 
 
 async def _first_call(client: Client, began: Began, queue: str, project: str) -> float:
     started, name = time.monotonic(), f"build-{project}-{uuid.uuid4().hex[:8]}"
     handle: WorkflowHandle[Any, Any] = await client.start_workflow(
-        "BuildSaga", {"spec": "# Tags", "project": project}, id=name, task_queue=queue
+        "BuildSaga",
+        {"spec": "# Tags", "project": project},
+        id=name,
+        task_queue=queue,
+        priority=Priority(fairness_key=project),
     )
     await began.until(lambda: began.count(name) > 0, what=f"{name} has made no call")
     at = min(at for key, at in began.at.items() if key.startswith(name))
