@@ -7,9 +7,10 @@ one server, 1, 10 and 50 at once. "bare, work only" leaves out what a program wi
 snapshots, accounts and places would leave out: it is shown, once, and not limited.
 
 A ratio is the median of the rounds' own ratios, so that a machine that is busy for a while moves both sides. Workers
-and clients are one process; CPU seconds are those of the process and of the server, for one build. A round costs about
-a second and a half of processor for each build and tree in it; when five minutes of a size are over no further round of
-it begins, and what has not ended after ten minutes is named.
+and clients are one process, with as many workflow tasks at once on both sides as a worker of the product takes; CPU
+seconds are those of the process and of the server, for one build. A round costs about a second and a half of processor
+for each build and tree in it; when five minutes of a size are over no further round of it begins, and what has not
+ended after ten minutes is named.
 """
 
 from __future__ import annotations
