@@ -141,11 +141,12 @@ async def test_a_key_with_a_line_break_is_not_told_either(httpserver: HTTPServer
 
 async def test_the_loop_goes_on_while_a_large_call_is_made(open_provider: OpenProvider) -> None:
     with open_provider([]) as provider:
-        before = time.thread_time()  # of the loop's thread: how long it was held up, however busy the machine is
+        # Seconds of processor, however busy the machine is: of the loop's thread, and of all.
+        here, everywhere = time.thread_time(), time.process_time()
         answer = await provider.model.complete(plan_request(provider.name, content="word " * 300_000))
-        took = time.thread_time() - before
+        here, everywhere = time.thread_time() - here, time.process_time() - everywhere
     assert answer.usage.input_tokens > 300_000
-    assert took < 0.5
+    assert here < min(0.5, everywhere / 2)  # the library works on a loop of its own
 
 
 async def test_an_answer_that_drips_for_ever_ends_at_the_timeout() -> None:
