@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from domain.ports.store import Store
 
 WORKER_PATIENCE_SECONDS = 4.0
-"""Workers that are just starting need a moment until they answer."""
+STARTING_PATIENCE_SECONDS = 15.0
+"""Workers that are just starting need a moment until they answer, those of a `mendwork dev` on a busy machine more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,13 +154,16 @@ async def check_worker(client: Client, settings: Settings) -> None:
     from temporalio.api.taskqueue.v1 import TaskQueue
     from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 
+    from adapters.temporal.state import seconds_since_start
+
     queue = settings.temporal.task_queue
     asked = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     )
-    for _ in range(round(WORKER_PATIENCE_SECONDS / POLL_SECONDS)):
+    patience = max(WORKER_PATIENCE_SECONDS, STARTING_PATIENCE_SECONDS - seconds_since_start(settings.state))
+    for _ in range(round(patience / POLL_SECONDS)):
         if (await client.workflow_service.describe_task_queue(asked)).pollers:
             return
         await asyncio.sleep(POLL_SECONDS)

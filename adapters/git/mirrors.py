@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from adapters.git.objects.transfer import fetch
 from adapters.git.origin import Origin, open_origin
 from domain.build.project import Project
 from domain.errors import Overtaken, RepositoryRefused
+
+ARRIVING = "arriving"
+"""Below it is what each try of a fetch brings, until the base is pinned: a killed one leaves its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +30,12 @@ class GitMirrors:
         mirror = Mirror(folder=self.folder, project=project.name)
         base = build_ref(build, "base")
         if await mirror.ref(base) is None:
-            await self._pin(project, mirror, build)
+            with contextlib.suppress(Overtaken):  # another try of the same pinned the base: that one holds
+                await self._pin(project, mirror, build)
         pinned = await mirror.ref(base)
         if pinned is None:
             raise Overtaken(f"build {build} was forgotten while its base was fetched")
+        await mirror.drop_below(build_ref(build, ARRIVING))
         head = build_ref(build, "head")
         if await mirror.ref(head) is None:
             await self._create(mirror, head, pinned)
@@ -115,7 +121,7 @@ class GitMirrors:
         origin = await open_origin(project, mirror.git.home)
         branch = await origin.require_branch()
         await self._require_landable(origin, build)
-        arrived = build_ref(build, f"fetched-{secrets.token_hex(4)}")
+        arrived = build_ref(build, ARRIVING, secrets.token_hex(4))
         commit = await fetch(origin, mirror, branch, to=arrived)
         base, head = build_ref(build, "base"), build_ref(build, "head")
         if await mirror.create_refs(commit, base, head, gone=arrived):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -42,6 +44,15 @@ def read_state(folder: Path) -> DevState | None:
     except (FileNotFoundError, ValueError, TypeError):
         return None
     return state if _alive(state.pid) else None
+
+
+def seconds_since_start(folder: Path) -> float:
+    """How long ago the ``mendwork dev`` of this folder, or one of its workers, was started; infinity without one."""
+    if read_state(folder) is None:
+        return math.inf
+    with contextlib.suppress(FileNotFoundError):  # it has just ended
+        return max(0.0, time.time() - (folder / _FILE).stat().st_mtime)
+    return math.inf
 
 
 def clear_state(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""One forward in a process of its own: tells what came of it, or dies at a git that it is told."""
+"""A forward or a fetch in a process of its own: tells what came of it, or dies at a git that it is told."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ def forward_to_its_death(sender: Any, number: int, how: str, *arguments: str) ->
     """Sends what came of it where there are fewer gits than ``number``."""
     die_at(number, how)
     sender.send(asyncio.run(forward(*arguments)))
+
+
+def fetch_to_its_death(sender: Any, number: int, how: str, state: str, repository: str, build: str) -> None:
+    """As ``forward_to_its_death``; sends the base."""
+    die_at(number, how)
+    project = Project(name="shop", repository=repository, branch="main", test=("true",))
+    sender.send(asyncio.run(open_git(Path(state)).mirrors.fetch_base(project, build=build)))
 
 
 def die_at(number: int, how: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from adapters.settings import Settings
 from adapters.temporal.connect import Target, connect, connect_to, external_target, resolve_target
-from adapters.temporal.state import DevState, clear_state, only_instance, read_state, write_state
+from adapters.temporal.state import DevState, clear_state, only_instance, read_state, seconds_since_start, write_state
 from domain.errors import AlreadyRunning, InvalidInput, ServerUnavailable, UnknownName
 from tests.conftest import TemporalServer
 
@@ -146,6 +147,14 @@ class TestState:
         ended.wait()
         write_state(tmp_path, DevState(pid=ended.pid, address="a:1", namespace="n"))
         assert read_state(tmp_path) is None
+
+    def test_its_age_counts_from_the_last_start_and_without_one_it_is_endless(self, tmp_path: Path) -> None:
+        assert seconds_since_start(tmp_path) == math.inf
+        write_state(tmp_path, DevState(pid=os.getpid(), address="a:1", namespace="n"))
+        assert 0 <= seconds_since_start(tmp_path) < 60
+        then = time.time() - 500
+        os.utime(tmp_path / "dev.json", (then, then))
+        assert 500 <= seconds_since_start(tmp_path) < 560
 
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"unknown": 1}'])
     def test_a_damaged_file_counts_as_none(self, tmp_path: Path, text: str) -> None:

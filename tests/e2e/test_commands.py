@@ -225,7 +225,7 @@ def test_a_server_without_workers_is_told_in_one_sentence(shop: Workshop) -> Non
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 1
     assert "no worker answers on task queue 'nobody-here'" in done.stderr

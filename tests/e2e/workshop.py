@@ -190,6 +190,8 @@ class Workshop:
         """Everything up: the scripted provider, Temporal, workers that poll. See ``checked`` for the end."""
         with self.provider() as base_url:
             self.configure(base_url=base_url, **configuration)
+            for log in (self.state / "logs").glob("worker-*.log"):
+                log.unlink()  # that of an earlier time would say that its worker serves
             with self.spawned(dev, log="dev.log"):
                 wait_for(self.is_ready, seconds=90, why=f"mendwork dev ({self.root / 'dev.log'})")
                 with self.checked(unless=unchecked):
