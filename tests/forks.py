@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -55,9 +55,7 @@ def run_command(
         given.seek(0)
         order = {"argv": list(arguments), "cwd": str(folder), "environment": dict(environment)}
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-            with _STARTING:
-                address = _nest()
-            line.connect(address)
+            line.connect(nest("tests.forks"))
             socket.send_fds(line, [b"!"], [stream.fileno() for stream in (given, out, err)])
             line.sendall(json.dumps(order).encode() + b"\n")
             with line.makefile("r") as told:
@@ -86,13 +84,19 @@ def _text(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace")
 
 
+def nest(module: str) -> str:
+    """The address of the process that forks, which runs ``module`` (see ``listen``); one for each process of the tests,
+    until that ends."""
+    with _STARTING:
+        return _nest(module)
+
+
 @functools.cache
-def _nest() -> str:
-    """The address of the process that forks; one for each process of the tests, until that ends."""
+def _nest(module: str) -> str:
     folder = tempfile.mkdtemp(prefix="mendwork-forks-")
     address = f"{folder}/line"
     ready, tell = os.pipe()
-    argv = [sys.executable, "-P", "-m", "tests.forks", address, str(tell)]
+    argv = [sys.executable, "-P", "-m", module, address, str(tell)]
     root = str(Path(__file__).resolve().parents[1])
     environment = {"PATH": os.environ["PATH"], "HOME": folder, "PYTHONPATH": root}
     process = subprocess.Popen(argv, cwd=root, env=environment, pass_fds=[tell], stdin=subprocess.DEVNULL)
@@ -111,10 +115,11 @@ def _leave(process: subprocess.Popen[bytes], folder: str) -> None:
     Path(folder).rmdir()
 
 
-def serve(address: str, tell: int) -> NoReturn:
-    """Fork for whoever calls, for ever."""
-    for name in PRELOADED:
-        importlib.import_module(name)
+def listen(
+    address: str, tell: int, *, warm: Callable[[], None], look_after: Callable[[socket.socket], NoReturn]
+) -> NoReturn:
+    """Be the process that forks, for ever: import what ``warm`` does, and fork who will ``look_after`` each caller."""
+    warm()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(address)
         listening.listen(64)
@@ -125,29 +130,21 @@ def serve(address: str, tell: int) -> NoReturn:
             line, _ = listening.accept()
             if os.fork() == 0:
                 listening.close()
-                _look_after(line)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                look_after(line)
             line.close()
 
 
-def _look_after(line: socket.socket) -> NoReturn:
-    """In a process of its own: make one command, tell its number at once and its exit code at its end."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _, streams, _, _ = socket.recv_fds(line, 1, 3)
+def order_of(line: socket.socket, streams: int) -> tuple[Mapping[str, Any], list[int]]:
+    """What a caller asks for, and the descriptors that it handed over."""
+    _, descriptors, _, _ = socket.recv_fds(line, 1, streams)
     with line.makefile("r") as told:
-        order = json.loads(told.readline())
-    pid = os.fork()
-    if pid == 0:
-        line.close()
-        _be(order, streams)
-    with contextlib.suppress(BrokenPipeError):
-        line.sendall(f"{pid}\n".encode())
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        line.sendall(f"{code}\n".encode())
-    os._exit(0)
+        order: Mapping[str, Any] = json.loads(told.readline())
+    return order, descriptors
 
 
-def _be(order: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
-    """Become the command."""
+def become(order: Mapping[str, Any], streams: Sequence[int], program: Callable[[], int | None]) -> NoReturn:
+    """Take folder, environment and ``streams`` (0, 1, 2) of the order, and end as ``program`` does."""
     import faulthandler
     import random
 
@@ -158,11 +155,10 @@ def _be(order: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["environment"])
-    sys.argv = ["mendwork", *order["argv"]]
     random.seed()
     code = 1
     try:
-        importlib.import_module("starter").main()
+        code = program() or 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         if isinstance(ended.code, str):
@@ -175,5 +171,25 @@ def _be(order: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
         os._exit(code)
 
 
+def _warm() -> None:
+    for name in PRELOADED:
+        importlib.import_module(name)
+
+
+def _look_after(line: socket.socket) -> NoReturn:
+    """In a process of its own: make one command, tell its number at once and its exit code at its end."""
+    order, streams = order_of(line, 3)
+    pid = os.fork()
+    if pid == 0:
+        line.close()
+        sys.argv = ["mendwork", *order["argv"]]
+        become(order, streams, lambda: importlib.import_module("starter").main())
+    with contextlib.suppress(BrokenPipeError):
+        line.sendall(f"{pid}\n".encode())
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        line.sendall(f"{code}\n".encode())
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))
+    listen(sys.argv[1], int(sys.argv[2]), warm=_warm, look_after=_look_after)

@@ -1,4 +1,4 @@
-"""A worker of the product that can be told to die: ``python -m tests.chaos.mortal_worker CLASS``.
+"""A worker of the product that can be told to die: `mendwork dev` with ``grafted("mortal")`` has them.
 
 A file in the folder ``kills`` orders one death: it is named by an activity and a moment, as in ``apply_change.after``.
 The worker that comes to it first takes the file away and kills itself with SIGKILL: before the activity's effect, in
@@ -193,6 +193,7 @@ def live(state: Path) -> NoReturn:
 def keep(name: str, state: Path) -> int:
     """Fork a worker, and another one whenever it was killed; hand on what ends it, and return its exit code."""
     down, pid_file = state / "kills" / "down", state / "kills" / f"pid.{name}"
+    down.parent.mkdir(parents=True, exist_ok=True)
     stop = (signal.SIGTERM, signal.SIGINT)
     signal.pthread_sigmask(signal.SIG_BLOCK, stop)
     while True:
@@ -219,15 +220,3 @@ def _ended(child: int, stop: tuple[signal.Signals, ...]) -> tuple[int, bool]:
         if signal.sigtimedwait(stop, 0.02):
             os.kill(child, signal.SIGTERM)
             asked = True
-
-
-def main() -> int:
-    """The one argument names the class."""
-    state = Path(os.environ["MENDWORK_CONFIG"]).parent / ".mendwork"
-    (state / "kills").mkdir(parents=True, exist_ok=True)
-    warm(sys.argv[1])
-    return keep(sys.argv[1], state)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 import signal
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,10 +21,10 @@ from tests.chaos.mortal_worker import deaths, forks, held, order_death, order_ho
 from tests.chaos.people import People, people
 from tests.chaos.scenes import SCENES, TARGET, Stage
 from tests.chaos.story import Story, story_of
+from tests.grafting import grafted
 from tests.invariants import check_invariants
 
 BUILD = "build-calc-1"
-MORTAL_DEV = (sys.executable, "-P", "-m", "tests.chaos.dev")
 PATIENCE_SECONDS = 240
 GONE_AFTER_A_DAY = "index-"
 """Names of git indexes belong to nobody who could come back for them; every later use sweeps the old ones."""
@@ -65,7 +64,7 @@ def play(case: Case, folder: Path) -> Played:
     """Run the case in a workshop of its own, check the invariants, and say what came of it."""
     at = Stage(folder, SCENES[case.scene])
     before, untouched = trees_of(at), at.untouched()
-    with at.running(dev=MORTAL_DEV, unchecked="each build is, below"):
+    with at.running(dev=grafted("mortal"), unchecked="each build is, below"):
         played = asyncio.run(_play(case, at, before))
         seen = check_invariants(at, BUILD)
     assert at.untouched() == untouched

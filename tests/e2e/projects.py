@@ -16,7 +16,7 @@ import yaml
 
 from adapters.store import open_store
 from domain.ports.store import Event
-from tests.e2e.workshop import DEV, FILES, MENDWORK, UNASKED, Ran, Workshop, git, make_repository, wait_for
+from tests.e2e.workshop import FILES, MENDWORK, UNASKED, Ran, Workshop, git, make_repository, wait_for
 
 PREFIX = "task-"
 """What follows a ``-task-`` in a saga's id is the name of a task for the scripted provider: a project that is called
@@ -59,7 +59,7 @@ def serving(
     *,
     extra: str = "",
     environment: Mapping[str, str] | None = None,
-    dev: Sequence[str] = DEV,
+    dev: Sequence[str] = (),
 ) -> Iterator[Workshop]:
     """Everything up, with a repository and a project for each scene; ``environment`` is added to every process's."""
     listed = list(scenes)

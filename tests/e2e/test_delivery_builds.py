@@ -19,7 +19,7 @@ from tests.e2e.projects import Scene, answered, begun, change, edit, events, pla
 from tests.e2e.shops import address, asked, delivered, emptied, lane_of, last_line, sites, status_of, waited, without
 from tests.e2e.shops import begun as delivery_begun
 from tests.e2e.test_temporal_cli import content_of, history
-from tests.e2e.workshop import Ran, Workshop, git
+from tests.e2e.workshop import DEV, Ran, Workshop, git
 from tests.trees import files_below
 
 pytestmark = pytest.mark.timeout(300)
@@ -55,7 +55,7 @@ Delivered = tuple[Workshop, Ran]
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     folder = tmp_path_factory.mktemp("builds")
-    with serving(folder, [SHOP, WITHDRAWN], environment={"SHOP_TOKEN": CANARY}) as at, emptied(at):
+    with serving(folder, [SHOP, WITHDRAWN], dev=DEV, environment={"SHOP_TOKEN": CANARY}) as at, emptied(at):
         yield at
 
 

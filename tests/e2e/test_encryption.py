@@ -17,7 +17,7 @@ from adapters.payloads.keys import new_key, new_token
 from tests.e2e.projects import waiting
 from tests.e2e.test_rebuild import change, rows
 from tests.e2e.test_temporal_cli import content_of, history, started, temporal
-from tests.e2e.workshop import ANSWERS, MENDWORK, UNASKED, Workshop, wait_for
+from tests.e2e.workshop import ANSWERS, DEV, MENDWORK, UNASKED, Workshop, wait_for
 from tests.trees import files_below
 
 SPEC = "# Quagga counting\n\nThe calculator multiplies okapis and squares them.\n"
@@ -43,7 +43,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         new_key(at.root / "keys" / f"{key}.key")
     new_token(at.root / "keys" / "token")
     asks = '\n[projects.asking]\nrepository = "repository"\ntest = "python3 -m unittest -v"\nreview = false\n'
-    with at.running(extra=SETTINGS + asks + 'approve = ["change"]\n'):
+    with at.running(dev=DEV, extra=SETTINGS + asks + 'approve = ["change"]\n'):
         yield at
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.workshop import ANSWERS, MENDWORK, Workshop, wait_for
+from tests.e2e.workshop import ANSWERS, DEV, MENDWORK, Workshop, wait_for
 
 SLOW: list[dict[str, Any]] = [
     {**entry, "faults": [{"kind": "slow", "seconds": 2}]} if entry["role"] == "Plan" else entry for entry in ANSWERS
@@ -18,7 +18,7 @@ SLOW: list[dict[str, Any]] = [
 
 def test_sigterm_lets_a_model_call_end_and_the_worker_exits_with_0(tmp_path: Path) -> None:
     at = Workshop(tmp_path / "w", answers=SLOW)
-    with at.running():
+    with at.running(dev=DEV):
         argv = [*MENDWORK, "build", "spec.md"]
         with subprocess.Popen(argv, cwd=at.root, env=at.environment, stderr=subprocess.PIPE, text=True) as build:
             wait_for(at.billed, why="the first call")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.collector import Collector, Span, collecting
-from tests.e2e.workshop import Workshop, wait_for
+from tests.e2e.workshop import DEV, Workshop, wait_for
 
 pytestmark = pytest.mark.timeout(300)  # whole builds, also on a busy machine
 
@@ -34,7 +34,7 @@ def at(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterat
     """One build has run; the model worker was killed in front of it."""
     made = Workshop(tmp_path_factory.mktemp("seen") / "w")
     telemetry = f'\n[telemetry]\nlogs = "json"\notlp = "{collector.url}"\n'
-    with made.running(extra=telemetry):
+    with made.running(dev=DEV, extra=telemetry):
         killed = made.kill("model")
         wait_for(lambda: address(made, "model").get("pid") not in (None, killed), seconds=60, why="a new model worker")
         built = made.mendwork("build", str(made.spec))

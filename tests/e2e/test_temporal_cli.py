@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from adapters.temporal.finding import find_server
-from tests.e2e.workshop import ANSWERS, CALC, CHECKOUT, FILES, SPEC, TESTS, Workshop, git
+from tests.e2e.workshop import ANSWERS, CALC, CHECKOUT, DEV, FILES, SPEC, TESTS, Workshop, git
 from tests.trees import files_below
 
 LIMIT = 256 * 1024
@@ -123,7 +123,7 @@ def heavy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workshop, 
     }
     at = Workshop(tmp_path_factory.mktemp("heavy") / "w", answers=ANSWERS, files=files)
     limits = "\n[projects.calc.limits]\nfile_bytes = 6_000_000\nprompt_bytes = 6_000_000\ncontext_tokens = 800_000\n"
-    with at.running(extra=limits):
+    with at.running(dev=DEV, extra=limits):
         ran = at.mendwork("build", "spec.md")
         assert ran.code == 0, ran.err
         yield at, ran.out.strip()

@@ -20,6 +20,7 @@ import yaml
 
 from tests.forks import Ran as Ran
 from tests.forks import run_command
+from tests.grafting import grafted
 from tests.spawning import spawned
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -186,13 +187,14 @@ class Workshop:
         return pid
 
     @contextlib.contextmanager
-    def running(self, *, dev: Sequence[str] = DEV, unchecked: str = "", **configuration: str) -> Iterator[None]:
-        """Everything up: the scripted provider, Temporal, workers that poll. See ``checked`` for the end."""
+    def running(self, *, dev: Sequence[str] = (), unchecked: str = "", **configuration: str) -> Iterator[None]:
+        """Everything up: the scripted provider, Temporal, workers that poll, which are forked unless ``dev`` is said.
+        See ``checked`` for the end."""
         with self.provider() as base_url:
             self.configure(base_url=base_url, **configuration)
             for log in (self.state / "logs").glob("worker-*.log"):
                 log.unlink()  # that of an earlier time would say that its worker serves
-            with self.spawned(dev, log="dev.log"):
+            with self.spawned(dev or grafted(), log="dev.log"):
                 wait_for(self.is_ready, seconds=90, why=f"mendwork dev ({self.root / 'dev.log'})")
                 with self.checked(unless=unchecked):
                     yield

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -26,9 +25,9 @@ from tests.chaos.playing import PATIENCE_SECONDS, trees_of
 from tests.chaos.scenes import SCENES, Stage
 from tests.chaos.story import Story, story_of
 from tests.e2e.workshop import git
+from tests.grafting import grafted
 from tests.invariants import check_invariants
 
-MORTAL_DEV = (sys.executable, "-P", "-m", "tests.chaos.dev")
 BUILT, PLANNED, RESUMED = (f"build-calc-{number}" for number in (1, 2, 3))
 SNAPSHOT = f"{BUILT}@2"
 """That of its plan: everything is written again."""
@@ -76,7 +75,7 @@ def play(case: Case, folder: Path) -> Played:
     began, at = time.monotonic(), Stage(folder, SCENES["again"])
 
     told = {}
-    with at.running(dev=MORTAL_DEV, unchecked="each build is, below"):
+    with at.running(dev=grafted("mortal"), unchecked="each build is, below"):
         told[BUILT] = begin_and_end(at, BUILT, "build", "spec.md", "--detach")
         order(at, case, PLANNING)
         told[PLANNED] = begin_and_end(at, PLANNED, "build", "spec.md", "--dry-run", "--detach")

@@ -11,7 +11,6 @@ import asyncio
 import random
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,10 +26,10 @@ from tests.chaos.delivery.cases import ABORTED, BREACHED, BUILT, FIRST, UNCLEAR,
 from tests.chaos.delivery.stage import SHOP, ShopStage
 from tests.chaos.delivery.telling import Chapter, Teller, telling
 from tests.chaos.mortal_worker import MOMENTS, forget_deaths, forks, held, order_death, order_hold, parsed
+from tests.grafting import grafted
 from tests.invariants import check_invariants
 
 BUILD = f"build-{SHOP}-1"
-MORTAL_DEV = (sys.executable, "-P", "-m", "tests.chaos.dev")
 STRUCK = ("saga", "deploy", "saga", "deploy", "sandbox", "workspace")
 
 
@@ -46,7 +45,7 @@ class Played:
 def play(case: Case, folder: Path) -> Played:
     """Run the case in a workshop of its own, check the invariants, and say what came of it."""
     began, at = time.monotonic(), ShopStage(folder)
-    with at.serving(MORTAL_DEV):
+    with at.serving(grafted("mortal")):
         chapters, struck = asyncio.run(_play(case, at))
         for name in (BUILD, *(delivery_name(SHOP, number) for number in (1, 2, 3, 5))):
             check_invariants(at, name)

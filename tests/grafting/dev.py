@@ -1,4 +1,4 @@
-"""``mendwork dev`` with workers that can be told to die: ``python -m tests.chaos.dev``."""
+"""``mendwork dev`` with forked workers: ``python -m tests.grafting.dev ADDRESS KIND``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 from adapters.cli.dev import DevOptions, run_dev
 from adapters.settings import load_settings
+from tests.grafting import LAUNCH
 
 if __name__ == "__main__":
     settings = load_settings(start=Path.cwd(), environment=os.environ)
-    options = DevOptions(worker=(sys.executable, "-P", "-m", "tests.chaos.mortal_worker"))
+    options = DevOptions(worker=(sys.executable, "-I", "-S", str(LAUNCH), *sys.argv[1:]))
     sys.exit(asyncio.run(run_dev(settings, environment=os.environ, options=options)))
