@@ -157,9 +157,9 @@ class Deploys:
     @activity.defn
     async def retire_unit(self, request: CompensateInput) -> bool:
         """Compensation of ``start_unit``: nothing of the unit is left, looked up afterwards."""
-        _, _, target = self._known(request.project)
+        _, delivery, target = self._known(request.project)
         unit = Unit(project=request.project, environment=request.environment, release=request.release)
-        gone = await target.units.remove(unit)
+        gone = await target.units.remove(unit, drain=delivery.drain_seconds)
         return gone and (await target.units.poll(unit)).state == ABSENT
 
     @activity.defn
@@ -199,7 +199,7 @@ class Deploys:
             there = [unit for unit in units if (await target.units.poll(unit)).state != ABSENT]
             older = sorted((unit for unit in there if unit.release < request.live), key=lambda unit: -unit.release)
             for unit in older[keep:]:
-                if await target.units.remove(unit):
+                if await target.units.remove(unit, drain=delivery.drain_seconds):
                     gone.add(unit.release)
         return tuple(sorted(gone))
 

@@ -164,7 +164,7 @@ class DeliverySettings(Section):
     staging_port: Port = 0
     health: OneProbe = Field(default_factory=ProbeSettings)
     start_seconds: Seconds = 30.0
-    drain_seconds: float = Field(default=10.0, ge=0, le=3_600, allow_inf_nan=False)
+    drain_seconds: float = Field(default=10.0, ge=0, le=60, allow_inf_nan=False)
     environment: dict[Variable, Annotated[str, Field(max_length=MOST_TEXT)]] = Field(default_factory=dict)
     secrets: Annotated[tuple[Variable, ...], BeforeValidator(names)] = ()
     steps: tuple[StepSettings, ...] = ()

@@ -28,12 +28,13 @@ _FAULTS = {DEAD: "ReleaseDied", STARTING: "ReleaseSilent"}
 
 
 class MemoryUnits:
-    """``domain.ports.target.Units`` in dictionaries."""
+    """``domain.ports.target.Units`` in dictionaries; ``drains`` is how long requests to removed units had to end."""
 
     def __init__(self) -> None:
         self.orders: dict[Unit, Order] = {}
         self.live: dict[tuple[str, str], int] = {}
         self.commands: list[tuple[str, ...]] = []
+        self.drains: dict[Unit, float] = {}
         self._ended: dict[tuple[Unit, str], UnitStatus] = {}
 
     async def trigger(self, order: Order) -> None:
@@ -55,10 +56,11 @@ class MemoryUnits:
         url = f"http://127.0.0.1:{10_000 + unit.release}"
         return UnitStatus(state=state, url=url, artifact=order.artifact, config=order.config, kind=kind, sentence=kind)
 
-    async def remove(self, unit: Unit) -> bool:
+    async def remove(self, unit: Unit, *, drain: float = 0.0) -> bool:
         if self.live.get((unit.project, unit.environment)) == unit.release:
             raise KeyConflict(f"release {unit.release} has the traffic of its {unit.environment}")
         self.orders.pop(unit, None)
+        self.drains[unit] = drain
         return True
 
     async def command(self, unit: Unit, argv: tuple[str, ...], *, key: str, seconds: float) -> UnitStatus:

@@ -100,9 +100,10 @@ class Units(Protocol):
         """How a unit is now: one look at its process and its health check. Raises TargetUnavailable."""
         ...
 
-    async def remove(self, unit: Unit) -> bool:
-        """Stop a unit and remove its folder; return whether nothing of it is left. Nothing there is success. Raises
-        KeyConflict when the site's traffic goes to it, TargetUnavailable."""
+    async def remove(self, unit: Unit, *, drain: float = 0.0) -> bool:
+        """Stop a unit and remove its folder; return whether nothing of it is left. Nothing there is success. Requests
+        under way have ``drain`` seconds to end. Raises KeyConflict when the site's traffic goes to it,
+        TargetUnavailable."""
         ...
 
     async def command(self, unit: Unit, argv: tuple[str, ...], *, key: str, seconds: float) -> UnitStatus:

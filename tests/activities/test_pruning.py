@@ -19,7 +19,7 @@ from domain.kpi.probe import Probe
 from domain.ports.target import ABSENT, PRODUCTION, STAGING, Order, Site, Unit
 
 STEP = Step(name="migrate", run=("up",), kind="compensatable", undo=("down",))
-DELIVERY = Delivery(target="memory", run=("serve",), steps=(STEP,), keep=2)
+DELIVERY = Delivery(target="memory", run=("serve",), steps=(STEP,), keep=2, drain_seconds=7.0)
 SHOP = Project(name="shop", repository="/x", branch="main", test=("t",), delivery=DELIVERY)
 
 
@@ -66,6 +66,18 @@ async def test_the_newest_that_are_there_stay(scene: Scene) -> None:
     await scene.lead(PRODUCTION, 7)
     assert await scene.deploys.prune_units(PruneInput(project="shop", live=7, known=tuple(range(1, 7)))) == (1,)
     assert await scene.there(PRODUCTION, 1, 2, 5, 7) == [2, 5, 7]
+
+
+async def test_requests_under_way_have_the_projects_time_to_end(scene: Scene) -> None:
+    await scene.up(PRODUCTION, 1, 2, 3, 4, 5)
+    await scene.lead(PRODUCTION, 4)
+    assert await scene.deploys.prune_units(PruneInput(project="shop", live=4, known=(1, 2, 3))) == (1,)
+    taken_back = CompensateInput(
+        build="deliver-shop-5", step="start", project="shop", release=5, environment=PRODUCTION
+    )
+    assert await scene.deploys.retire_unit(taken_back)
+    units = [Unit(project="shop", environment=PRODUCTION, release=n) for n in (1, 5)]
+    assert scene.target.units.drains == dict.fromkeys(units, 7.0)
 
 
 async def test_staging_keeps_only_what_it_leads_to(scene: Scene) -> None:

@@ -38,7 +38,7 @@ class StayingUnits(MemoryUnits):
         super().__init__()
         self._done, self._stays = done, stays
 
-    async def remove(self, unit: Unit) -> bool:
+    async def remove(self, unit: Unit, *, drain: float = 0.0) -> bool:
         if not self._stays:
             await super().remove(unit)
         return self._done

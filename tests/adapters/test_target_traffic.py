@@ -14,7 +14,7 @@ import pytest
 from adapters.compliance.delivery.target import SITE, order_of
 from adapters.target.local.adapter import LocalTarget
 from domain.kpi.probe import Probe
-from domain.ports.target import HEALTHY
+from domain.ports.target import ABSENT, HEALTHY
 from tests.adapters.target_scenes import local_target, until, up
 
 LINES = 5  # each asks ten times a second: fifty together
@@ -123,6 +123,25 @@ async def test_a_request_under_way_ends_where_it_is_and_the_next_one_goes_on(tar
     assert not under_way.done()
     assert await under_way == (200, 1)
     assert await ask(reader, writer, "/") == (200, 2), "on the same connection"
+    await close(writer)
+
+
+async def test_a_request_under_way_ends_before_its_release_is_removed(target: LocalTarget) -> None:
+    under_way = asyncio.create_task(ask_once(await port_of(target), "/slow"))
+    await asyncio.sleep(0.2)
+    await target.traffic.switch(SITE, 2, expected=1)
+    assert await target.units.remove(order_of(1, ()).unit, drain=30)
+    assert await under_way == (200, 1)
+    assert (await target.units.poll(order_of(1, ()).unit)).state == ABSENT
+
+
+async def test_a_request_that_does_not_end_keeps_its_release_no_longer_than_it_may(target: LocalTarget) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", await port_of(target))
+    under_way = asyncio.create_task(ask(reader, writer, "/slow"))
+    await asyncio.sleep(0.2)
+    await target.traffic.switch(SITE, 2, expected=1)
+    assert await target.units.remove(order_of(1, ()).unit, drain=0.1)
+    assert await under_way == (502, 0)
     await close(writer)
 
 

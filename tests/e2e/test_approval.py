@@ -29,7 +29,7 @@ from tests.e2e.projects import (
     waiting,
 )
 from tests.e2e.test_temporal_cli import content_of, temporal
-from tests.e2e.workshop import Workshop, git, wait_for
+from tests.e2e.workshop import DEV, Workshop, git, wait_for
 from tests.trees import files_below
 
 ASKED = 'approve = ["change"]\nreview = false\n'
@@ -56,7 +56,7 @@ BUILDS = ("by-command", "by-signal", "by-update", "rejected", "twice", "repeated
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    with serving(tmp_path_factory.mktemp("approval"), (CONSENT, SILENT, EARLY)) as at:
+    with serving(tmp_path_factory.mktemp("approval"), (CONSENT, SILENT, EARLY), dev=DEV) as at:
         yield at
 
 

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import select
 import signal
 import sqlite3
 import time
@@ -241,6 +242,9 @@ def test_a_database_server_that_is_restarted_in_the_middle_loses_nothing(
     with serving(folder, [DIAMOND], environment={"MENDWORK_STORE": url}) as at:
         build = begun(at, DIAMOND)
         with started(at, "watch", build, "--json") as follower:
+            assert follower.stdout
+            line = follower.stdout.fileno()
+            wait_for(lambda: select.select([line], [], [], 0)[0], why="what who follows is told first")
             for asked, mode in enumerate(("fast", "immediate", "fast"), 1):
                 wait_for(partial(_asked, at, asked), seconds=60, why="the next call")
                 cluster.stop(mode=mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import dropwhile
 from typing import Any
 
 import pytest
@@ -109,7 +110,9 @@ async def test_an_abort_during_the_watch_ends_it_first_and_then_leads_back(clien
     last = outside.releases[-1]
     assert (last.status, last.sentence.startswith("bob: stop")) == ("rolled back", True)
     back = [name for name in outside.names() if name in ("measure_window", "restore_production", "retire_unit")]
-    assert back == ["measure_window", "restore_production", "retire_unit", "retire_unit"]
+    # The abort may reach the watch after the end of the window that it was said in: then there is another one.
+    assert back[0] == "measure_window"
+    assert list(dropwhile("measure_window".__eq__, back)) == ["restore_production", "retire_unit", "retire_unit"]
     assert outside.event("release.rolled_back")["proof"] == {"release": 6, "ok": True}
     assert outside.production.seen() == PRODUCTION_BEFORE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -53,7 +54,10 @@ class LocalUnits:
     async def poll(self, unit: Unit) -> UnitStatus:
         return await _in_thread(self._units.poll, unit)
 
-    async def remove(self, unit: Unit) -> bool:
+    async def remove(self, unit: Unit, *, drain: float = 0.0) -> bool:
+        give_up = time.monotonic() + drain
+        while time.monotonic() < give_up and await _in_thread(self._units.is_asked, unit):  # noqa: ASYNC110  no event
+            await asyncio.sleep(_TICK)
         return await _in_thread(self._units.remove, unit)
 
     async def command(self, unit: Unit, argv: tuple[str, ...], *, key: str, seconds: float) -> UnitStatus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import sys
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from domain.kpi.probe import Probe
 # Below those that the kernel gives to outgoing connections: a unit that restarts has to find its port free.
 PORTS = range(20_000, 32_000)
 _MOST_BYTES = 1_000_000
+_ESTABLISHED = "01"  # as /proc/net/tcp tells it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,16 @@ def is_free(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_connected(port: int) -> bool:
+    """Whether somebody is connected to who listens there. False where the system does not tell."""
+    here = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), sys.byteorder):08X}:{port:04X}"
+    try:
+        rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    except OSError:
+        return False
+    return any((local, state) == (here, _ESTABLISHED) for _, local, _, state, *_ in map(str.split, rows))
 
 
 def free_port(root: Path, *, without: Collection[int], ports: range = PORTS) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.target.local.folders import CHOOSING, Folders, log_end, program_of, read_said, write_json
-from adapters.target.local.loopback import PORTS, Look, free_port, is_free, look
+from adapters.target.local.loopback import PORTS, Look, free_port, is_connected, is_free, look
 from adapters.target.local.machine import user_for
 from adapters.target.local.proxy import Proxy
 from adapters.target.local.supervisor import UP, Program, Running, Supervisor
@@ -78,6 +78,11 @@ class UnitFolders:
             sentence=sentence,
             log=log_end(self._supervisor.log(name)),
         )
+
+    def is_asked(self, unit: Unit) -> bool:
+        """Whether requests are under way to a unit that traffic does not lead to any more."""
+        order = self._folders.order(unit)
+        return order is not None and not self._is_live(unit) and is_connected(order["port"])
 
     def remove(self, unit: Unit) -> bool:
         """See the port."""
