@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -191,8 +191,9 @@ async def _tables(store: Store, build: str) -> tuple[list[tuple[str, str, str]],
     return await store._database.read(read)
 
 
-def ended_in(history: WorkflowHistory) -> list[str]:
-    """The activities of a run that came to a result or to a verdict; those lost with their worker are begun afresh."""
+def ended_in(history: WorkflowHistory, *, but: Container[str] = ()) -> list[str]:
+    """The activities of a run that came to a result or to a verdict, ``but`` for failures of these types; those lost
+    with their worker are begun afresh."""
     types = {
         event.event_id: event.activity_task_scheduled_event_attributes.activity_type.name
         for event in history.events
@@ -203,5 +204,7 @@ def ended_in(history: WorkflowHistory) -> list[str]:
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
             ended.append(types[event.activity_task_completed_event_attributes.scheduled_event_id])
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
-            ended.append(types[event.activity_task_failed_event_attributes.scheduled_event_id])
+            failed = event.activity_task_failed_event_attributes
+            if failed.failure.application_failure_info.type not in but:
+                ended.append(types[failed.scheduled_event_id])
     return ended
