@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,7 @@ from domain.ports.store import BuildRow, CallTry, Event, Store
 from domain.trace.parts import BuildDetails
 from domain.trace.rebuilding import DERIVED
 from tests.e2e.workshop import Workshop
+from workflows.asking import PASSING
 
 PATIENCE_SECONDS = 20
 DELIVERED = ("rolled back", "undelivered", "unclear")
@@ -191,9 +192,9 @@ async def _tables(store: Store, build: str) -> tuple[list[tuple[str, str, str]],
     return await store._database.read(read)
 
 
-def ended_in(history: WorkflowHistory, *, but: Container[str] = ()) -> list[str]:
-    """The activities of a run that came to a result or to a verdict, ``but`` for failures of these types; those lost
-    with their worker are begun afresh."""
+def ended_in(history: WorkflowHistory) -> list[str]:
+    """The activities of a run that came to a result or to a verdict; those lost with their worker are begun afresh, and
+    so are calls in whose way was what passes."""
     types = {
         event.event_id: event.activity_task_scheduled_event_attributes.activity_type.name
         for event in history.events
@@ -205,6 +206,7 @@ def ended_in(history: WorkflowHistory, *, but: Container[str] = ()) -> list[str]
             ended.append(types[event.activity_task_completed_event_attributes.scheduled_event_id])
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
             failed = event.activity_task_failed_event_attributes
-            if failed.failure.application_failure_info.type not in but:
-                ended.append(types[failed.scheduled_event_id])
+            name, kind = types[failed.scheduled_event_id], failed.failure.application_failure_info.type
+            if (name, kind in PASSING) != ("call_model", True):
+                ended.append(name)
     return ended
