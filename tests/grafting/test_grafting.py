@@ -78,6 +78,7 @@ def test_sigterm_lets_the_worker_end_well(folder: Path, temporal: TemporalServer
 def test_with_who_stands_for_it_the_worker_is_killed(folder: Path, temporal: TemporalServer) -> None:
     with serving(folder, temporal) as (it, worker):
         it.kill()
+        assert it.wait(60) == -signal.SIGKILL
         wait_for(lambda: worker not in writers(folder, but=it.pid), why="the end of the worker")
 
 
